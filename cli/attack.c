@@ -43,17 +43,25 @@ static void print_part(const char *text, size_t length)
     for (size_t i = 0; i < length; i++) putchar((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? ' ' : text[i]);
 }
 
-/* The text attacked, with every exchanged word and what took its place: [-old-]{+new+}. */
-static void print_diff(const safer_row *row, const json_t *changes)
+/* The text attacked, with every exchanged word and what took its place: [-old-]{+new+}. What has no list of changes
+ * is shown as it is. */
+static void print_diff(const safer_row *row, const json_t *source)
 {
+    const json_t *changes = json_object_get(source, "changes"), *text = json_object_get(source, "text");
     const char *at = row->text;
+    if (!json_array_size(changes)) {
+        print_part(json_string_value(text), json_string_length(text));
+        printf("\n\n");
+        return;
+    }
     for (size_t i = 0; i < json_array_size(changes); i++) {
         const json_t *change = json_array_get(changes, i);
         const char *from = json_string_value(json_object_get(change, "from"));
         const char *word = row->text + json_integer_value(json_object_get(change, "byte"));
         print_part(at, (size_t)(word - at));
-        printf("%s[-%s-]%s%s{+%s+}%s", cli_red(), from, cli_plain(), cli_green(),
-               json_string_value(json_object_get(change, "to")), cli_plain());
+        const char *to = json_string_value(json_object_get(change, "to"));
+        if (*from) printf("%s[-%s-]%s", cli_red(), from, cli_plain());
+        if (*to) printf("%s{+%s+}%s", cli_green(), to, cli_plain());
         at = word + strlen(from);
     }
     print_part(at, (size_t)(row->text + row->text_length - at));
@@ -85,7 +93,7 @@ static void print_shown(const showing *s, const safer_data *data)
         printf("%s", violation && json_is_true(json_object_get(violation, "proved")) ? ", proved" : "");
         printf(", %lld of %lld words changed\n", (long long)json_integer_value(json_object_get(source, "changed")),
                (long long)json_integer_value(json_object_get(record, "words")));
-        print_diff(&row, json_object_get(source, "changes"));
+        print_diff(&row, source);
     }
     safer_reader_free(reader);
 }
@@ -113,7 +121,7 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
     return json_pack(
         "{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I,"
-        " s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
+        " s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:o, s:I}",
         "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "texts", N(s->texts), "examples",
         N(s->texts), "skipped", N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts),
         "adversarial_accuracy", share((double)held, (double)s->texts), "adversarial_interval",
@@ -123,7 +131,8 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
         share(s->changed_share, (double)s->succeeded), "mean_queries", share((double)s->queries, (double)s->texts),
         "queries", N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited",
         N(s->limited), "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds",
-        s->seconds, "seed", N(o->seed), "resumed", N(s->resumed));
+        s->seconds, "seed", N(o->seed), "resumed", N(s->resumed), "delete", cli_deletion_json(o->deletion), "words",
+        N(s->words));
 }
 
 static void print_time(uint64_t queries, uint64_t checks, size_t texts, double seconds, size_t resumed, uint64_t seed)
@@ -161,26 +170,32 @@ static void print_summary(const safer_attack_summary *s, const safer_attack_opti
                cli_share(s->changed_share / (double)s->succeeded, 1));
     if (s->without_choices) printf("trivial      %s in which no word can change\n", cli_texts(s->without_choices));
     if (s->limited) printf("limited      %s attacks ended because --max-queries were used up\n", cli_count(s->limited));
+    if (s->words) printf("words        %s asked about once, for all texts\n", cli_count(s->words));
     print_time(s->queries, s->checks, s->texts, s->seconds, s->resumed, o->seed);
 }
 
 static json_t *against_json(const safer_against_summary *s, json_t *violations, uint64_t seed)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O}",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O,"
+        " s:o, s:I, s:I}",
         "texts", N(s->texts), "examples", N(s->texts), "certified", N(s->certified), "exact", N(s->exact), "untouched",
         N(s->untouched), "limited", N(s->limited), "violations", N(s->violations), "violations_exact",
         N(s->violations_exact), "sampled", N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level",
         SAFER_AGAINST_LEVEL, "alarm", s->alarm, "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks),
         "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed",
-        N(seed), "resumed", N(s->resumed), "found", violations);
+        N(seed), "resumed", N(s->resumed), "found", violations, "delete", cli_deletion_json(s->deletion),
+        "certified_edits", N(s->certified_edits), "words", N(s->words));
 }
 
 static void print_against(const safer_against_summary *s, const safer_model *model, uint64_t seed)
 {
+    const int deletes = s->deletion.keep || s->deletion.chance > 0;
     print_texts(s->texts, s->resumed);
-    printf("certified    %s at radius 1 or more, %s of them exactly%s\n", cli_count(s->certified), cli_count(s->exact),
+    printf("certified    %s at radius 1 or more%s, %s of them exactly%s\n", cli_count(s->certified),
+           deletes ? " or against edits" : "", cli_count(s->exact),
            s->exact && cli_model_is_remote(model) ? ", if the model is a function of the text" : "");
+    if (deletes) printf("edits        %s of them against 1 edit or more\n", cli_count(s->certified_edits));
     if (s->untouched) printf("trivial      %s of them have no word that can change\n", cli_count(s->untouched));
     if (s->limited)
         printf("limited      %s of them had a search end because --max-queries were used up\n", cli_count(s->limited));
@@ -199,7 +214,7 @@ static void print_against(const safer_against_summary *s, const safer_model *mod
 
 /* What a command line asks for. */
 typedef struct request {
-    const char *lexicon, *output, *against, *method, *radius, *shard;
+    const char *lexicon, *output, *against, *method, *radius, *deletion, *shard;
     uint64_t batch, show;
     int resume;
     cli_model_flags model;
@@ -213,7 +228,8 @@ typedef struct request {
 static void list(cli_options *options, void *into)
 {
     request *r = into;
-    *r = (request){.model = cli_model_default(),
+    *r = (request){.deletion = "0",
+                   .model = cli_model_default(),
                    .data = cli_data_default(),
                    .options = safer_attack_options_default(),
                    .show = NOT_GIVEN};
@@ -230,6 +246,9 @@ static void list(cli_options *options, void *into)
     cli_search_options(options, &r->options);
     cli_add_flag(options, "smoothed", &r->options.smoothed, "attack the smoothed classifier, not the model itself");
     cli_vote_options(options, &r->options);
+    cli_add_string(
+        options, "delete", &r->deletion, "P",
+        "smoothed: draws delete every word, number and mark with this chance, or by length: " CLI_DELETE_HELP);
     cli_add_uint(options, "seed", &r->options.seed, "N", "of the random choices and draws (default {default})");
     cli_add_uint(options, "batch", &r->batch, "N",
                  "texts asked at once (default {default}); results do not depend on it");
@@ -262,6 +281,11 @@ static void check_request(request *r)
     if (o->max_queries > INT64_MAX)
         cli_misuse(verb, "--max-queries %llu: too many", (unsigned long long)o->max_queries);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
+    o->deletion = cli_deletion(r->deletion, verb);
+    const int deletes = o->deletion.keep || o->deletion.chance > 0;
+    if (deletes && r->against) cli_misuse(verb, "--delete and --against: the draws are those of the run");
+    if (deletes && !o->smoothed) cli_misuse(verb, "--delete needs --smoothed: only draws delete");
+    if (o->words < 1) cli_misuse(verb, "--words 0: at least 1");
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
     o->batch = (size_t)r->batch;
     o->threads = cli_settings()->threads;
@@ -349,7 +373,7 @@ static int run(void *from, char **arguments, size_t count)
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
     safer_data *data = cli_crew_helps() ? NULL : cli_data_open(&r->data, o->seed);
     safer_model *model = cli_model_open(&r->model, &cli_attack, data);
-    if (o->smoothed) cli_note_training(model, lexicon, (safer_deletion){0});
+    if (o->smoothed) cli_note_training(model, lexicon, o->deletion);
     const int code = r->against ? cross_check(r, model, lexicon, data, &shown)
                                 : attack(r, model, lexicon, data, &shown);
     json_decref(shown.records);
@@ -361,9 +385,10 @@ static int run(void *from, char **arguments, size_t count)
 
 const cli_verb cli_attack = {
     .name = "attack",
-    .brief = "look for synonyms that change the answer, and test certificates",
+    .brief = "look for words that change the answer, and test certificates",
     .usage = "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
-    .summary = "Looks, text by text, for words to exchange for synonyms so that the answer becomes wrong.\n"
+    .summary = "Looks, text by text, for words to exchange for synonyms, to spell otherwise, to put in, to\n"
+               "take out or to replace so that the answer becomes wrong.\n"
                "Texts that are answered wrongly already are skipped. With --against it attacks what a run of\n"
                "safer certify certified, with every method, and exits 1 when certificates turn out wrong.",
     .examples =

@@ -15,6 +15,8 @@ void cli_search_options(cli_options *options, safer_attack_options *o)
     cli_add_int(options, "population", &o->population, "N", "genetic: members (default {default})");
     cli_add_int(options, "iterations", &o->iterations, "N", "genetic: generations (default {default})");
     cli_add_int(options, "tries", &o->tries, "N", "random: new texts (default {default})");
+    cli_add_uint(options, "words", &o->words, "N",
+                 "insert, outoflist: words of the lexicon that are tried, the most frequent (default {default})");
 }
 
 void cli_vote_options(cli_options *options, safer_attack_options *o)

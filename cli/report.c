@@ -47,6 +47,8 @@ static void list(cli_options *options, void *into)
     cli_add_list(options, "attack", &r->attacks, "FILE",
                  "records of an attack on a run's model and data; may be given several times");
     cli_add_uint(options, "texts", &r->texts, "N", "show the words of the first N texts (default {default})");
+    cli_add_string(options, "title", &r->options.title, "TEXT", "the page's title");
+    cli_add_path(options, "notes", &r->options.notes, "FILE", "plain text to show before the figures");
     cli_add_output(options, "svg", &r->options.svg, "DIR", "also write the plots as SVG files");
     cli_add_output(options, "csv", &r->options.csv, "DIR", "also write the tables as CSV files");
 }

@@ -53,6 +53,48 @@ static void test_sound_certificates_hold(void **state)
     safer_data_free(data);
 }
 
+/* Certificates against edits, of every kind, beside synonyms and without: nothing is found. */
+static void test_sound_edits_hold(void **state)
+{
+    (void)state;
+    safer_data *data = make_tiny_data(12);
+    size_t certified = 0, exact = 0;
+    for (uint32_t seed = 0; seed < 48; seed++) {
+        any_model m;
+        safer_summary summary;
+        safer_against_summary s;
+        safer_certify_options c = safer_certify_options_default();
+        safer_attack_options o = safer_attack_options_default();
+        safer_lexicon *l = make_tiny_lexicon(seed, kinds[seed % KINDS], 0, 0);
+        const char *run = temporary("edits.jsonl");
+        unlink(run);
+        make_model(&m, seed, 2 + seed % 2, 700);
+        m.base.class = seed % 2 ? &fast_class : &any_class;
+        m.additive = (int)(seed / 2 % 2);
+        c.n = seed % 3 ? 300 : 100000;
+        c.unlabelled = 1;
+        c.deletion = (safer_deletion){.chance = seed % 5 ? 0.9 : 0.75};
+        c.edits = 1 + seed / 4 % 3;
+        c.edit_kind = (safer_edit_kind)(seed % 4);
+        c.radius = seed % 7 == 0 ? 1 : SAFER_ALL;
+        o.n = 100;
+        o.iterations = 2;
+        o.population = 4;
+        o.tries = 5;
+        assert_ok(safer_certify(&summary, run, 0, &m.base, l, data, &c, &error));
+        assert_ok(safer_attack_against(&s, run, NULL, 0, &m.base, l, data, &o, &error));
+        if (s.violations || s.alarm) fail_msg("seed %u: %zu violations", seed, s.violations);
+        assert_true(s.deletion.chance > 0.7 && s.texts == 12);
+        certified += s.certified_edits;
+        exact += s.exact;
+        safer_summary_free(&summary);
+        safer_lexicon_free(l);
+    }
+    printf("%zu certificates against edits attacked (%zu exact ones in all), no violation\n", certified, exact);
+    assert_true(certified > 100 && exact > 20);
+    safer_data_free(data);
+}
+
 /* A lexicon that says every overlap is 1 certifies too much, exactly and by sampling, and is found out. */
 static void test_broken_certificates_are_caught(void **state)
 {
@@ -296,6 +338,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sound_certificates_hold),
+        cmocka_unit_test(test_sound_edits_hold),
         cmocka_unit_test(test_broken_certificates_are_caught),
         cmocka_unit_test(test_against_run),
         cmocka_unit_test(test_limits_are_told),

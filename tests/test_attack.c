@@ -361,7 +361,7 @@ static void test_query_limits(void **state)
                     o.batch = 1 + seed % 40;
                     assert_ok(safer_attack_text(&r, &attacker, &m.base, l, text, strlen(text), -1, &o, &error));
                     assert_true(r.queries <= most);
-                    assert_int_equal(r.queries + r.checks, atomic_load(&m.asked));
+                    assert_int_equal(r.queries + r.checks + attacker->own.asked, atomic_load(&m.asked));
                     if (!smoothed) assert_int_equal(r.checks, 0);
                     if (r.reason && strcmp(r.reason, "the queries are used up") == 0) {
                         limited++;
@@ -374,12 +374,216 @@ static void test_query_limits(void **state)
     assert_true(limited > 1000);
 }
 
+/* ------------------------------------------------------- in, out and replaced */
+
+/* As write_text, of no words too. */
+static size_t write_some(char *bytes, const uint32_t *words, size_t count)
+{
+    return count ? write_text(bytes, words, count) : 0;
+}
+
+/* The words of a text of names, by number. */
+static size_t read_names(uint32_t *out, const char *text, size_t length)
+{
+    size_t count = 0;
+    assert_true(length % 3 == 2 || length == 0);
+    for (; 3 * count < length; count++) out[count] = word_at(text, count);
+    return count;
+}
+
+/* The least number of edits of these kinds from a to b, at most 99. */
+static size_t distance(const uint32_t *a, size_t n, const uint32_t *b, size_t m, unsigned operations)
+{
+    size_t least = n == 0 && m == 0 ? 0 : 99, d;
+    if (n && m && a[0] == b[0]) least = distance(a + 1, n - 1, b + 1, m - 1, operations);
+    if (n && m && (operations & SF_REPLACE) && (d = 1 + distance(a + 1, n - 1, b + 1, m - 1, operations)) < least)
+        least = d;
+    if (n && (operations & SF_TAKE_OUT) && (d = 1 + distance(a + 1, n - 1, b, m, operations)) < least) least = d;
+    if (m && (operations & SF_PUT_IN) && (d = 1 + distance(a, n, b + 1, m - 1, operations)) < least) least = d;
+    return least;
+}
+
+/* Whether one edit is enough against the model itself. */
+static int one_edit_succeeds(const any_model *m, const uint32_t *text, size_t length, int y, unsigned operations)
+{
+    char bytes[32];
+    uint32_t new[LONGEST + 1];
+    for (size_t at = 0; at <= length; at++)
+        for (uint32_t w = 0; w <= WORDS; w++)
+            for (int puts_in = 0; puts_in < 2; puts_in++) {
+                const unsigned operation = w == WORDS ? SF_TAKE_OUT : SF_REPLACE;
+                size_t n = 0;
+                if (puts_in ? !(operations & SF_PUT_IN) || w == WORDS : !(operations & operation) || at == length)
+                    continue;
+                for (size_t i = 0; i < at; i++) new[n++] = text[i];
+                if (w < WORDS) new[n++] = w;
+                for (size_t i = puts_in ? at : at + 1; i < length; i++) new[n++] = text[i];
+                const int answer = any_answer(m, bytes, write_some(bytes, new, n), NULL);
+                if (answer >= 0 && answer != y) return 1;
+            }
+    return 0;
+}
+
+/* shares[c] of all draws that keep each word with the chance 1/2. */
+static void halved_shares(double shares[CLASSES], const safer_lexicon *l, const any_model *m, const uint32_t *text,
+                          size_t length)
+{
+    memset(shares, 0, CLASSES * sizeof *shares);
+    for (unsigned kept = 0; kept < 1u << length; kept++) {
+        uint32_t some[LONGEST];
+        double part[CLASSES] = {0}, total = 1;
+        size_t n = 0;
+        for (size_t i = 0; i < length; i++)
+            if (kept >> i & 1) some[n++] = text[i];
+        const int empty = any_answer(m, "", 0, NULL);
+        if (n)
+            exact_shares(part, l, m, some, n);
+        else if (empty >= 0)
+            part[empty] = 1;
+        for (size_t i = 0; i < n; i++) {
+            const safer_word w = safer_lexicon_word(l, some[i]);
+            double sum = 0;
+            for (size_t k = 0; k < w.support_count; k++) sum += w.weights[k];
+            total *= sum;
+        }
+        for (size_t c = 0; c < CLASSES; c++) shares[c] += part[c] / total;
+    }
+}
+
+/* What was found on a text: so many successes, by one edit, on samples, and of these not real. */
+typedef struct rewritten {
+    size_t found, single, sampled, wrong;
+} rewritten;
+
+/* What comes back is a text within the edits that the method may make, and the answer is another one. */
+static void check_rewriting(rewritten *sum, const safer_attack_result *r, const safer_attack_options *o,
+                            const safer_lexicon *l, const any_model *m, const uint32_t *text, size_t length)
+{
+    const unsigned operations = sf_rewrite_operations(o->method);
+    uint32_t attacked[3 * LONGEST];
+    char bytes[32];
+    const size_t count = read_names(attacked, r->text, r->text_length);
+    write_text(bytes, text, length);
+    assert_in_range(distance(text, length, attacked, count, operations), 1, r->changed);
+    assert_in_range(r->changed, 1, o->radius);
+    for (size_t i = 0; i < r->changed; i++) {
+        assert_int_equal(r->changes[i].from[0] == 0, o->method == SAFER_ATTACK_INSERT);
+        assert_int_equal(r->changes[i].to[0] == 0, o->method == SAFER_ATTACK_DELETE);
+        if (r->changes[i].from[0]) assert_memory_equal(bytes + r->changes[i].begin, r->changes[i].from, 2);
+    }
+    sum->found++;
+    sum->single += r->changed == 1;
+    if (!o->smoothed) {
+        assert_int_equal(any_answer(m, r->text, r->text_length, NULL), r->after);
+        assert_true(r->after >= 0 && r->after != r->target);
+        return;
+    }
+    double shares[CLASSES], others = 0;
+    halved_shares(shares, l, m, attacked, count);
+    for (int c = 0; c < CLASSES; c++) others = c == r->target ? others : fmax(others, shares[c]);
+    sum->sampled++;
+    sum->wrong += shares[r->target] > others + 1e-9; /* of equals the first class wins */
+}
+
+/* On the model itself one edit alone is found whenever there is one: these texts are so short that all are tried. */
+static void test_rewriting(void **state)
+{
+    (void)state;
+    rewritten sum = {0};
+    for (uint32_t seed = 0; seed < 360; seed++) {
+        any_model m;
+        safer_attacker *attacker = NULL;
+        safer_attack_options o = safer_attack_options_default();
+        safer_lexicon *l = make_tiny_lexicon(seed, kinds[seed % KINDS], 0, 0);
+        make_model(&m, seed, 2 + seed % 2, 0);
+        m.base.class = seed % 2 ? &fast_class : &any_class;
+        m.additive = (int)(seed / 2 % 2);
+        o.method = (safer_attack_method)(SAFER_ATTACK_INSERT + seed % 3);
+        o.smoothed = seed % 4 == 3;
+        o.deletion.chance = o.smoothed ? 0.5 : 0;
+        o.radius = 1 + seed / 3 % (o.smoothed ? 2 : 3);
+        o.batch = 1 + seed % 50;
+        for (uint32_t k = 0; k < (o.smoothed ? 4 : 10); k++) {
+            uint32_t text[LONGEST];
+            const size_t length = 1 + tiny_below(seed, 1000 + k, o.smoothed ? 2 : LONGEST);
+            char bytes[32];
+            safer_attack_result r;
+            for (uint32_t i = 0; i < length; i++) text[i] = tiny_below(seed, 2000 + LONGEST * k + i, WORDS);
+            const size_t size = write_text(bytes, text, length);
+            assert_ok(safer_attack_text(&r, &attacker, &m.base, l, bytes, size, -1, &o, &error));
+            if (!o.smoothed && o.radius == 1)
+                assert_int_equal(r.outcome == SAFER_OUTCOME_SUCCEEDED,
+                                 one_edit_succeeds(&m, text, length, r.before, sf_rewrite_operations(o.method)));
+            if (r.outcome == SAFER_OUTCOME_SUCCEEDED) check_rewriting(&sum, &r, &o, l, &m, text, length);
+        }
+        safer_attacker_free(attacker);
+        safer_lexicon_free(l);
+    }
+    printf("%zu successes, %zu by one edit; %zu on samples, %zu of them not real\n", sum.found, sum.single, sum.sampled,
+           sum.wrong);
+    assert_true(sum.found > 300 && sum.single > 100 && sum.sampled > 20);
+    assert_int_equal(sum.wrong, 0);
+}
+
+/* The definition, without a table. */
+static int within(const safer_lexicon *l, const sf_reach *r, const uint32_t *a, size_t n, const uint32_t *b, size_t m,
+                  size_t edits, size_t synonyms)
+{
+    const int any = r->kind == SAFER_EDITS_ANY;
+    if (n == 0 && m == 0) return 1;
+    if (n && m && a[0] == b[0] && within(l, r, a + 1, n - 1, b + 1, m - 1, edits, synonyms)) return 1;
+    if (n && m && synonyms && is_synonym(l, a[0], b[0]) &&
+        within(l, r, a + 1, n - 1, b + 1, m - 1, edits, synonyms - 1))
+        return 1;
+    if (!edits) return 0;
+    if (n && m && (any || r->kind == SAFER_EDITS_REPLACE) &&
+        within(l, r, a + 1, n - 1, b + 1, m - 1, edits - 1, synonyms))
+        return 1;
+    if (n && (any || r->kind == SAFER_EDITS_DELETE) && within(l, r, a + 1, n - 1, b, m, edits - 1, synonyms)) return 1;
+    return m && (any || r->kind == SAFER_EDITS_INSERT) && within(l, r, a, n, b + 1, m - 1, edits - 1, synonyms);
+}
+
+static void test_reach(void **state)
+{
+    (void)state;
+    sf_reach reach = {0};
+    size_t inside = 0, outside = 0;
+    for (uint32_t seed = 0; seed < 4000; seed++) {
+        uint32_t a[LONGEST], b[LONGEST];
+        char from[32], to[32];
+        const size_t n = tiny_below(seed, 1, LONGEST + 1), m = tiny_below(seed, 2, LONGEST + 1);
+        safer_lexicon *l = make_tiny_lexicon(seed % 40, "topk:2", 0, seed % 3 == 0);
+        for (uint32_t i = 0; i < LONGEST; i++) {
+            a[i] = tiny_below(seed, 10 + i, 4);
+            b[i] = tiny_below(seed, 20 + i, 3) ? a[i] : tiny_below(seed, 30 + i, 4);
+        }
+        reach.kind = (safer_edit_kind)(seed % 4);
+        reach.edits = seed / 4 % 4;
+        reach.radius = seed / 16 % 3 == 2 ? SAFER_ALL : seed / 16 % 3;
+        int covered = -1;
+        assert_ok(sf_reach_begin(&reach, l, from, write_some(from, a, n), &error));
+        assert_ok(sf_reach_covers(&covered, &reach, to, write_some(to, b, m), &error));
+        assert_int_equal(covered, within(l, &reach, a, n, b, m, reach.edits, reach.radius));
+        inside += covered == 1;
+        outside += covered == 0;
+        safer_lexicon_free(l);
+    }
+    printf("%zu texts inside, %zu outside\n", inside, outside);
+    assert_true(inside > 500 && outside > 500);
+    sf_reach_free(&reach);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_itself),         cmocka_unit_test(test_smoothed_exactly),
-        cmocka_unit_test(test_textfooler_is_greedy), cmocka_unit_test(test_rendering),
-        cmocka_unit_test(test_smoothed_by_samples),  cmocka_unit_test(test_query_limits),
+        cmocka_unit_test(test_model_itself),
+        cmocka_unit_test(test_smoothed_exactly),
+        cmocka_unit_test(test_textfooler_is_greedy),
+        cmocka_unit_test(test_rendering),
+        cmocka_unit_test(test_smoothed_by_samples),
+        cmocka_unit_test(test_query_limits),
+        cmocka_unit_test(test_rewriting),
+        cmocka_unit_test(test_reach),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

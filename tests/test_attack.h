@@ -84,7 +84,7 @@ static inline safer_status fast_sample(const safer_model *model, const void *pre
     atomic_fetch_add(&m->asked, count);
     for (size_t i = 0; i < count; i++) {
         sf_buffer text = {0};
-        if (sf_slots_render(&text, f->slots, f->lexicon, draws + i * f->slots->slot_count)) {
+        if (sf_slots_render(&text, f->slots, f->lexicon, draws + i * sf_slots_width(f->slots))) {
             sf_buffer_free(&text);
             return sf_fail_memory(e);
         }
@@ -99,6 +99,7 @@ static const sf_model_class fast_class = {.arch = "bow",
                                           .classify = any_classify,
                                           .prepare = fast_prepare,
                                           .sample = fast_sample,
+                                          .deletes = 1,
                                           .release = free};
 
 static inline void make_model(any_model *m, uint64_t salt, size_t classes, uint32_t bias)

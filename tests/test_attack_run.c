@@ -45,10 +45,10 @@ static void test_run(void **state)
             assert_int_equal(lines, 60);
             const int typo = method == SAFER_ATTACK_TYPO; /* words of two letters: none can be mistyped */
             assert_true(first.skipped > 0 && first.queries >= 60);
-            assert_true(sf_is_spelling(o.method) || first.without_choices >= 1);
+            assert_true(o.method >= SAFER_ATTACK_HOMOGLYPH || first.without_choices >= 1);
             if (!smoothed) assert_true(typo == (first.queries == 60));
             if (!smoothed && !typo) assert_true(first.succeeded > 5);
-            assert_int_equal(first.queries + first.checks, atomic_load(&m.asked));
+            assert_int_equal(first.queries + first.checks + first.words, atomic_load(&m.asked));
             char *expected = records_of(path);
             for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
                 const char *again = temporary("again.jsonl");
@@ -282,7 +282,7 @@ static void test_bad_options(void **state)
     o = safer_attack_options_default(); \
     o.field = value; \
     assert_fails(safer_attack(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INVALID, words)
-    BAD(method, (safer_attack_method)7, "method");
+    BAD(method, (safer_attack_method)SAFER_ATTACKS, "method");
     BAD(n, 0, "n:");
     BAD(n, UINT64_MAX, "n:");
     BAD(smoothed, (o.max_queries = 199, 1), "max_queries: 199, but one vote may take n = 200");
@@ -294,6 +294,10 @@ static void test_bad_options(void **state)
     BAD(alpha, (double)NAN, "alpha");
     BAD(threads, -1, "threads");
     BAD(batch, 0, "batch");
+    BAD(words, 0, "words");
+    BAD(deletion.chance, 0.5, "deletion");
+    BAD(deletion.keep, 5, "deletion");
+    BAD(smoothed, (o.deletion.chance = 1, 1), "deletion: 1");
 #undef BAD
     o = safer_attack_options_default();
     assert_fails(safer_attack_text(&r, &attacker, &m.base, l, "aa", 2, 2, &o, &error), SAFER_INVALID, "label: 2");

@@ -123,6 +123,16 @@ def make_demo():
     safer("report", "topk.jsonl", "component.jsonl", "--data", "demo/test.tsv", "--lexicon", "topk.lex", "--lexicon", "component.lex",
           "--attack", "attack.jsonl", "-o", "demo.html")
     safer("report", "topk.jsonl", "-o", "bare.html")
+    safer("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "--kernel", "topk:4",
+          "--fold", "standard", "-o", "fold.lex")
+    safer("train", "--arch", "ngram", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--lexicon", "fold.lex", "--bits", 14, "--delete", 0.8,
+          "-o", "edits.model")
+    certify("edits.model", "fold.lex", "demo/test.tsv", "edits.jsonl", "--n", 1000, "--delete", 0.8, "--edits", 2)
+    (folder / "notes.txt").write_text("Notes & <b>more</b>\n" + "long" * 100 + "\n")
+    safer("report", "topk.jsonl", "edits.jsonl", "--data", "demo/test.tsv", "--lexicon", "topk.lex", "--lexicon", "fold.lex", "--attack", "attack.jsonl",
+          "--title", "Edits & <i>folds</i>", "--notes", "notes.txt", "-o", "edits.html")
+    edits = [r["edits"] for r in records_of("edits.jsonl")]
+    facts[0]["edits"] = {"first": next(i for i, n in enumerate(edits) if n == 1), "certified": sum(n >= 1 for n in edits)}
     certify("topk.model", "topk.lex", "demo/test.tsv", "few.jsonl", "--n", 1000, "--n0", 13)  # not all that is certified is answered
     safer("report", "few.jsonl", "-o", "few.html")
     held = [r["certified"] and is_answered(r) for r in records_of("few.jsonl")]
@@ -218,7 +228,9 @@ def make_explorer():
             break
     synonym = synonyms(first[0])[0]
     hostile = [text for _, text in HOSTILE if text and len(text) < 1000 and "\0" not in text] + ["good " * 400 + "x" * 90000]
-    return {"text": text, "word": first[0], "synonym": synonym, "changed": synonym.capitalize() + text[first.end():], "labels": LABELS,
+    certain = sorted(records_of("edits.jsonl"), key=lambda r: -r["bound"])[:2]  # of certificates that begin with Certified
+    edits = [text for id, _, text in rows if any(r["id"] == id and r["radius"] == "all" and not r["abstained"] for r in certain)]
+    return {"text": text, "edits": edits[:1], "word": first[0], "synonym": synonym, "changed": synonym.capitalize() + text[first.end():], "labels": LABELS,
             "hostile": [{"text": text, "slots": [w.lower() for w in re.findall(r"[^\W\d_]+", text) if w.lower() in WORDS]} for text in hostile]}
 
 
@@ -248,6 +260,7 @@ def start_servers():
         "plain": serve("plain", "--model", "topk.model", "--lexicon", "topk.lex", "--max-text", 3000),
         "slow": serve("slow", "--model", f"exec:exec {sys.executable} slow.py", "--labels", "neg,pos", "--lexicon", "component.lex", "--batch", 4, "--n0", 300),
         "bounds": serve("bounds", "--method", "ibp", "--model", "bounds.model", "--lexicon", "component.lex"),
+        "edits": serve("edits", "--model", "edits.model", "--lexicon", "fold.lex", "--delete", 0.8, "--edits", 1, "--edit-kind", "delete"),
         "hostile": serve("hostile", "--model", "hostile.model", "--lexicon", "hostile.lex"),
         "token": {**serve("token", "--model", "topk.model", "--lexicon", "topk.lex", "--auth-file", "token"), "token": TOKEN},
     }

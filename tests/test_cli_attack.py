@@ -140,7 +140,8 @@ class Model(Attack):
         self.assertEqual(summary["queries"], sum(r["queries"] for r in records))
         self.assertEqual((summary["seed"], summary["method"], summary["resumed"]), (1, "textfooler", 0))
         table = self.ok(run("attack", *BASE, "--quiet"))
-        self.assertIn(f"adversarial  {100 * summary['adversarial_accuracy']:6.2f}%", table)
+        cut = int(1e4 * summary["adversarial_accuracy"] + 1e-9) / 100
+        self.assertIn(f"adversarial  {cut:6.2f}%", table)
         self.assertIn("seed 1", table)
         self.assertNotIn("[-", table)
 
@@ -305,6 +306,108 @@ class Against(Attack):
         if (test_cli.temporary / "edited.jsonl").read_text() != (test_cli.temporary / "k.jsonl").read_text():
             self.refused(self.check("k", "edited.jsonl"), INPUT, "edited.jsonl", "line")
         self.refused(self.check("k", "nowhere.jsonl"), 4, "nowhere.jsonl")
+
+
+class Edits(Attack):
+    """Words put in, taken out, replaced by any word; and certificates against them."""
+
+    EDITS = ("insert", "delete", "outoflist")
+    DELETING = ("--model", "d.model", "--lexicon", "r.lex", "--data", "demo/test.tsv")
+
+    @classmethod
+    def setUpClass(cls):
+        must("train", "--arch", "ngram", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--bits", 14, "--lexicon", "r.lex", "--delete",
+             0.8, "-o", "d.model")
+        must("certify", *cls.DELETING, "--delete", 0.8, "--edits", 2, "-o", "d.jsonl")
+
+    def test_records(self):
+        """every success is one: within the radius, in place, and another answer when the model is asked again"""
+        texts = list(rows_of("demo/test.tsv"))
+        for method in self.EDITS:
+            summary, config, records = self.attacked(*BASE, "--method", method, "--radius", 2, "--words", 500)
+            self.assertEqual((config["method"], config.get("words")), (method, None if method == "delete" else 500))
+            self.assertEqual(summary["words"], 0 if method == "delete" else 500)
+            won = [r for r in records if r["outcome"] == "succeeded"]
+            self.assertGreater(len(won), 3, method)
+            for r in won:
+                self.assertTrue(1 <= r["changed"] <= 2 and r["changed"] == len(r["changes"]))
+                text, words = texts[r["row"] - 1][2], r["text"]
+                for change in r["changes"]:
+                    self.assertEqual((not change["from"], not change["to"]), (method == "insert", method == "delete"))
+                    at = change["byte"]
+                    self.assertEqual(text.encode()[at:at + len(change["from"].encode())], change["from"].encode())
+                    self.assertIn(change["to"], words)
+                tokens = [len(re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)*|\d+|\S", t)) for t in (text, words)]
+                self.assertEqual(tokens[1] - tokens[0], {"insert": 1, "delete": -1, "outoflist": 0}[method] * r["changed"])
+            write("new.tsv", "".join(f"{r['id']}\t{r['label']}\t{escaped(r['text'])}\n" for r in won))
+            name = self.fresh()
+            self.ok(run("certify", "--model", "plain.model", "--lexicon", "k.lex", "--data", "new.tsv", "--n", 1, "-o", name, "--quiet"))
+            self.assertEqual([r["base"] for r in read_run(name)[1]], [r["after"] for r in won])
+
+    def test_the_same(self):
+        """threads, batches and shards change nothing; a limit is kept"""
+        for more in (BASE, (*self.DELETING, "--smoothed", "--delete", 0.8, "--limit", 12)):
+            for method in self.EDITS:
+                first = self.attacked(*more, "--method", method, "--radius", 2)
+                second = self.attacked(*more, "--method", method, "--radius", 2, "--threads", 3, "--batch", 17)
+                self.assertEqual(self.timeless(first[2]), self.timeless(second[2]))
+                parts = []
+                for k in (1, 2):
+                    parts.append(self.fresh())
+                    self.ok(run("attack", *more, "--method", method, "--radius", 2, "--shard", f"{k}/2", "-o", parts[-1], "--quiet"))
+                merged = self.fresh()
+                self.ok(run("merge", *parts, "-o", merged, "--quiet"))
+                self.assertEqual(self.timeless(read_run(merged)[1]), self.timeless(first[2]))
+                limited = self.attacked(*more, "--method", method, "--max-queries", 450)[2]
+                self.assertTrue(all(r["queries"] <= 450 for r in limited))
+
+    def test_refused(self):
+        """misuse names the option: exit 2"""
+        self.refused(run("attack", *BASE, "--delete", 0.5), USAGE, "--delete", "--smoothed")
+        self.refused(run("attack", *BASE, "--smoothed", "--delete", 1), USAGE, "--delete 1")
+        self.refused(run("attack", *BASE, "--words", 0), USAGE, "--words 0")
+        self.refused(run("attack", *self.DELETING, "--against", "d.jsonl", "--delete", 0.5), USAGE, "--against")
+
+    @staticmethod
+    def timeless(records):
+        return [{k: v for k, v in r.items() if k not in ("seconds", "check")} for r in records]
+
+    def against(self, name, *more):
+        return run("attack", "--against", name, *self.DELETING, *SMALL, "--n", 100, "--json", "--quiet", *more)
+
+    def test_sound(self):
+        """certificates against edits survive all methods: exit 0"""
+        output = self.fresh()
+        summary = json.loads(self.ok(self.against("d.jsonl", "-o", output)))
+        certified = [r for r in read_run("d.jsonl")[1] if r["edits"]]
+        self.assertGreater(len(certified), 10)
+        self.assertEqual((summary["certified_edits"], summary["violations"], summary["alarm"]), (len(certified), 0, False))
+        config, records = read_run(output)
+        self.assertEqual((config["edit_kind"], config["edit_radius"]), ("any", "all"))
+        self.assertEqual([r["edits"] for r in records], [r["edits"] for r in read_run("d.jsonl")[1]])
+        for r in records:
+            self.assertEqual(set(self.EDITS) <= set(r.get("margins", {})), r["edits"] > 0)
+
+    def test_forged(self):
+        """a run that claims too many edits is found out: exit 1, with texts that lie within what it claims"""
+        config, records = read_run("d.jsonl")
+        own = ("row", "id", "label", "words", "slots", "visible", "tokens", "seconds", "check")
+        donor = {r["target"]: r for r in records if r["edits"] == 2 and not r["exact"]}
+        self.assertTrue(donor)
+        forged = [{**donor[r["target"]], **{k: r[k] for k in own if k in r}} if r["edits"] < 2 and r["target"] in donor else r for r in records]
+        name, output = self.fresh(), self.fresh()
+        write(name, seal(config, forged))
+        result = self.against(name, "-o", output)
+        self.assertEqual(result.code, UNMET, result)
+        summary = json.loads(result.out)
+        found = [r for r in read_run(output)[1] if r["violation"]]
+        self.assertTrue(summary["alarm"] and len(found) == summary["violations"] > 3, summary)
+        texts = list(rows_of("demo/test.tsv"))
+        for r in found:
+            self.assertLess(records[r["row"] - 1]["edits"], 2)
+            self.assertTrue(r["violation"]["proved"] or r["violation"]["p_value"] <= 1e-6)
+            self.assertLessEqual(r["violation"]["changed"], 2)
+            self.assertNotEqual(r["violation"]["text"], texts[r["row"] - 1][2])
 
 
 if __name__ == "__main__":

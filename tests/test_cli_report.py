@@ -10,6 +10,7 @@ import gzip
 import html.parser
 import io
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -24,7 +25,7 @@ from test_cli import DONE, INPUT, SYSTEM, USAGE, Case, exists, run, write  # noq
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RADII = ("1", "2", "5", "10", "20", "all")
 SAMPLES = ("--n", 500, "--n0", 13)  # so few that not all that is certified is answered
-PLOTS = ("radius", "accuracy", "queries", "products")
+PLOTS = ("radius", "accuracy", "radii", "queries", "products")
 VOID = {"meta", "br", "img", "input", "link"}
 
 
@@ -234,6 +235,138 @@ class Texts(Reports):
         self.assertEqual([r["lexicon"] for r in json.loads(page.scripts["data"])["runs"]], [-1, 0])
 
 
+class Findings(Reports):
+    def test_title_and_notes(self):
+        """a title and notes, as text; what cannot be notes is refused"""
+        write("notes.txt", "First <b>line</b>\n\nand a second & last.\n")
+        page = self.page("k.jsonl", "--title", "Reviews <i>&amp;</i>", "--notes", "notes.txt")
+        self.assertIn("Reviews <i>&amp;</i>", page.text)
+        self.assertIn("First <b>line</b>\n\nand a second & last.\n", page.text)
+        self.assertNotIn("Certified robustness", page.text)
+        (test_cli.temporary / "latin").write_bytes(b"caf\xe9\n")
+        self.refused(report("k.jsonl", "--notes", "latin", "-o", "x.html"), INPUT, "latin, byte 3: not UTF-8")
+        write("long", "x" * ((1 << 20) + 1))
+        self.refused(report("k.jsonl", "--notes", "long", "-o", "x.html"), INPUT, "long: notes of more than 1048576 bytes")
+        self.refused(report("k.jsonl", "--notes", "nowhere", "-o", "x.html"), SYSTEM, "nowhere")
+        self.assertFalse(exists("x.html"))
+
+    def test_flat(self):
+        """a plot that says nothing is a line; its file is written all the same"""
+        page = self.page("c.jsonl", "--svg", "flat")
+        text = " ".join(page.text.split())
+        for line in ("by radius: the same texts whether one word may change or all of them.", "Largest certified radius: all words or none",
+                     "Product of overlaps: 1 for every text", "Margin of every text of c: q is 0"):
+            self.assertIn(line, text)
+        self.assertEqual(sum(tag == "figure" for tag, _ in page.tags), 2)  # accuracy, queries
+        self.assertTrue(all(exists(f"flat/{name}.svg") for name in (*PLOTS, "margin")))
+        self.assertEqual(sum(tag == "figure" for tag, _ in self.page("k.jsonl").tags), 6)
+        self.assertNotIn("Runs compared", text)
+
+    def test_radii(self):
+        """bars of the largest radii are the shares of the texts"""
+        self.page("k.jsonl", "--svg", "radii")
+        heights = [float(h) for h in re.findall(r'class="f0"[^>]* height="([^"]*)"', read("radii/radii.svg"))]
+        radius = [float("inf") if r["radius"] == "all" else int(r["radius"]) for r in records("k.jsonl")]
+        ends = (0, 1, 2, 5, 10, 20, float("inf"), float("nan"))
+        counts = [sum(low <= r and not r >= high for r in radius) for low, high in zip(ends, ends[1:])]
+        self.assertEqual((len(heights), sum(counts)), (7, 120))
+        for height, count in zip(heights, counts):
+            self.assertAlmostEqual(height / 238, count / 120, delta=0.001)
+
+    def test_pairs(self):
+        """two runs compared: the counts of their records, and McNemar's exact test"""
+        held = [[r["certified"] and is_answered(r) for r in records(f"{name}.jsonl")] for name in "kc"]
+        both, first, second = (sum((a, b) == pair for a, b in zip(*held)) for pair in ((True, True), (True, False), (False, True)))
+        p = min(1.0, 2 * sum(math.comb(first + second, k) for k in range(min(first, second) + 1)) / 2 ** (first + second))
+        row = next(row for row in self.page("k.jsonl", "c.jsonl").rows if row and row[-1].startswith(("0.", "1.", "below")))
+        self.assertEqual([cell.strip() for cell in row[:6]], ["k", "c", str(both), str(first), str(second), str(120 - both - first - second)])
+        self.assertEqual(row[6], row[7])  # one pair: nothing to adjust
+        self.assertTrue(p < 1e-4 if row[6] == "below 0.0001" else p <= float(row[6]) < p + 2e-4, (p, row))
+        must("certify", "--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv", *SAMPLES, "--radius", 2, "-o", "two.jsonl")
+        text = " ".join(self.page("k.jsonl", "two.jsonl").text.split())
+        self.assertIn("1 pair of runs is not compared: they have different radii.", text)
+
+    def test_costs(self):
+        """words that cost certificates: what is certified without each, from overlaps and bounds alone"""
+        page = self.page("k.jsonl", "--data", "demo/test.tsv", "--lexicon", "k.lex")
+        slots, words = page.block("slots-0-0"), page.block("words-0")
+        overlap = {name: entry["overlap"] for name, entry in self.shown("k.lex", *words["w"][:len(words["s"])]).items()}
+        lost = [([words["w"][word] for word in triples[2::3]][:record["visible"]], record["bound"]) for triples, record in zip(slots, records("k.jsonl"))
+                if not record["certified"] and is_answered(record)]
+
+        def certified_without(gone):
+            return sum(bound > 1.5 - math.prod(overlap[w] for w in text if w not in gone) + 1e-9 for text, bound in lost)
+
+        gains = {word: certified_without({word}) for word in overlap}
+        rows = [row for row in page.rows if len(row) == 6 and row[-1].startswith("+")]
+        self.assertTrue(rows and len(rows) == min(20, sum(gain > 0 for gain in gains.values())))
+        self.assertEqual([int(row[4]) for row in rows], sorted(gains.values(), reverse=True)[:len(rows)])
+        for k, row in enumerate(rows):
+            self.assertEqual(int(row[4]), gains[row[0]], row)
+            self.assertEqual(int(row[3]), sum(row[0] in text for text, _ in lost))
+            self.assertEqual(int(row[5]), certified_without({other[0] for other in rows[:k + 1]}))
+        self.assertIn(f"{len(lost)} texts are answered clearly", page.text)
+        self.assertNotIn("Words that cost", self.page("c.jsonl", "--data", "demo/test.tsv").text)  # no lexicon
+
+    def test_costs_radius(self):
+        """the same at a radius: only the smallest overlaps count"""
+        must("certify", "--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv", *SAMPLES, "--radius", 3, "-o", "three.jsonl")
+        page = self.page("three.jsonl", "--data", "demo/test.tsv", "--lexicon", "k.lex")
+        slots, words = page.block("slots-0-0"), page.block("words-0")
+        overlap = {name: entry["overlap"] for name, entry in self.shown("k.lex", *words["w"][:len(words["s"])]).items()}
+        gains = dict.fromkeys(overlap, 0)
+        for triples, record in zip(slots, records("three.jsonl")):
+            text = [words["w"][word] for word in triples[2::3]][:record["visible"]]
+            for word in set(text) if not record["certified"] and is_answered(record) else ():
+                gains[word] += record["bound"] > 1.5 - math.prod(sorted(overlap[w] for w in text if w != word)[:3]) + 1e-9
+        rows = [row for row in page.rows if len(row) == 6 and row[-1].startswith("+")]
+        self.assertEqual([int(row[4]) for row in rows], sorted((gain for gain in gains.values() if gain), reverse=True)[:20])
+        self.assertTrue(all(int(row[4]) == gains[row[0]] for row in rows))
+
+    def test_attacks(self):
+        """attacks beside certificates: the figures of attack --json, and what became of every text"""
+        attack = ("attack", "--method", "textfooler", "--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv")
+        said = json.loads(self.ok(run(*attack, "-o", "attack.jsonl", "--json")))
+        page = self.page("k.jsonl", "c.jsonl", "--data", "demo/test.tsv", "--attack", "attack.jsonl")
+        row = next(row for row in page.rows if row and row[0].startswith("textfooler"))
+        held = sum(r["certified"] and is_answered(r) for r in records("k.jsonl"))
+        self.assertEqual([row[0], row[1].strip(), row[2]], ["textfooler on the base model", "k", "120"])
+        self.assertTrue(row[3].startswith(cut(said["clean_accuracy"])) and outward(said["adversarial_interval"]) in row[4], row)
+        self.assertTrue(row[4].startswith(cut(said["adversarial_accuracy"])) and row[5].startswith(cut(held / 120)), row)
+        first, second = json.loads(page.scripts["data"])["runs"]
+        self.assertEqual(first["attack"], [{"failed": 1, "succeeded": 2, "skipped": 3}[r["outcome"]] for r in records("attack.jsonl")])
+        self.assertNotIn("attack", second)
+        self.assertEqual([row[-1] for row in page.rows if row[1:2] == [records("k.jsonl")[0]["id"]]],
+                         [{1: "held", 2: "fell", 3: "wrong before"}[first["attack"][0]]])
+
+    def test_edits_and_folds(self):
+        """runs that delete words, of a lexicon that folds: curve, columns and sentences"""
+        must("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "--kernel", "component",
+             "--fold", "standard", "-o", "e.lex")
+        must("certify", "--model", "c.model", "--lexicon", "e.lex", "--data", "demo/test.tsv", *SAMPLES, "--delete", 0.8, "--edits", 3,
+             "--edit-kind", "delete", "-o", "edits.jsonl")
+        page = self.page("edits.jsonl", "k.jsonl", "--data", "demo/test.tsv", "--lexicon", "e.lex", "--svg", "edits")
+        text = " ".join(page.text.split())
+        self.assertIn("every spelling that folds to the same text (nfkc,case,ignorable,marks,lookalikes), exactly", text)
+        self.assertIn("1 pair of runs is not compared: they are about different edits.", text)
+        found = records("edits.jsonl")
+        line = re.search(r'class="curve r0" d="([^"]*)"', read("edits/edits.svg"))[1]
+        heights = [float(y) for _, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", line)]
+        self.assertEqual(len(heights), 3)
+        for edits, y in enumerate(heights, 1):
+            share = sum(r["edits"] >= edits and r["radius"] == "all" and is_answered(r) for r in found) / 120
+            self.assertAlmostEqual(1 - (y - 14) / 238, share, delta=0.001)
+            self.assertIn(f"at most {edits}: {cut(share)}", text)
+        self.assertTrue(any(r["edits"] for r in found))
+        run_of_edits, other = json.loads(page.scripts["data"])["runs"]
+        self.assertEqual((run_of_edits["edits"], run_of_edits["tokens"]), ([r["edits"] for r in found], [r["tokens"] for r in found]))
+        self.assertEqual((run_of_edits["editsAsked"], run_of_edits["editKind"], run_of_edits["radiusAsked"]), (3, "delete", -1))
+        for shown, r in zip(run_of_edits["q"], found):  # what was asked, not synonyms alone
+            self.assertTrue(r["q_edits"][3] <= shown / 10000 < r["q_edits"][3] + 1e-4)
+        self.assertNotIn("edits", other)
+        self.assertIn([str(found[0]["edits"])], [row[10:11] for row in page.rows if row[1:2] == [found[0]["id"]]])
+
+
 class Files(Reports):
     def test_svg(self):
         """plots are well-formed, have a title and a description, and their ends"""
@@ -341,7 +474,8 @@ class Errors(Reports):
         write("e.jsonl.data", "".join(json.dumps({"label": "1", "text": text}) + "\n" for text in ("Zut alors.", "Sapristi!", "A good film.")))
         must("certify", "--model", "k.model", "--lexicon", "k.lex", "--data", "e.jsonl.data", "--format", "jsonl", "--unlabelled", "-o", "e.jsonl")
         text = " ".join(self.page("e.jsonl", "k.jsonl").text.split())
-        self.assertEqual(text.count("most certificates are empty: in 2 of 3 certified texts"), 1)
+        certified = sum(record["certified"] for record in records("e.jsonl"))
+        self.assertEqual(text.count(f"most certificates are empty: in 2 of {certified} certified texts"), 1)
         self.assertLess(text.index("most certificates are empty"), text.index("the base model itself"))
 
 

@@ -212,7 +212,8 @@ class Pages(unittest.TestCase):
             self.assertEqual(getattr(loaded.summary, name), getattr(made.summary, name), name)
         loaded.to_json(temporary("again.jsonl"))
         self.assertEqual(temporary("again.jsonl").read_bytes(), temporary("made.jsonl").read_bytes())
-        forged = temporary("made.jsonl").read_text().replace('"abstained":true', '"abstained":false', 1)
+        forged = temporary("made.jsonl").read_text().replace('"certified":false', '"certified":true', 1)
+        self.assertNotEqual(forged, temporary("made.jsonl").read_text())
         temporary("forged.jsonl").write_text(forged)
         with self.assertRaisesRegex(safer.InputError, "forged.jsonl"):
             safer.Results.load(temporary("forged.jsonl"))
@@ -228,7 +229,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(json.loads(lexicon.export(json=True)), json.loads(run_ok("lexicon", "export", "demo.lex", "--what", "synonyms", "--json")))
         lexicon.export(temporary("table.tsv"))
         self.assertEqual(temporary("table.tsv").read_text(), lexicon.export())
-        with self.assertRaisesRegex(safer.InvalidError, "synonyms, kernel or overlap"):
+        with self.assertRaisesRegex(safer.InvalidError, "it must be synonyms, kernel, overlap"):
             lexicon.export(what="words")
         ours, theirs = lexicon.stats(test), json.loads(run_ok("lexicon", "stats", "demo.lex", "--data", "demo/test.tsv", "--json"))
         self.assertIn(ours.tokens_with_synonyms, base.test_cli.numbers_in(json.dumps(theirs)))

@@ -427,6 +427,8 @@ static safer_status report(const files *f, safer_summary *summaries, safer_error
     o.lexicon_count = 1;
     o.svg = f->svg;
     o.csv = f->csv;
+    o.title = HOSTILE;
+    o.notes = write_temporary("notes.txt", "notes <b>\n& more\n", 17);
     return safer_report(summaries, f->page, (const char *const[]){f->run}, 1, &o, e);
 }
 
@@ -466,7 +468,11 @@ static void test_page(void **state)
     assert_non_null(strstr(page, "\\u003cneg\\u003e"));
     assert_int_equal(count_of(page, "<script"), count_of(page, "</script>"));
     assert_int_equal(count_of(page, "<script nonce="), 1);
-    assert_int_equal(count_of(page, "http:"), 6); /* the name of SVG, in every plot and the script */
+    assert_int_equal(count_of(page, "http:"), count_of(page, "<figure") + 1); /* the name of SVG, and in the script */
+    assert_int_equal(count_of(page, "<figure") + count_of(page, "<p class=\"flat\">"), 6);
+    assert_true(count_of(page, "<figure") < 6);
+    assert_non_null(strstr(page, "<h1>&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;</h1>"));
+    assert_non_null(strstr(page, ">notes &lt;b&gt;\n&amp; more\n</p>"));
     assert_int_equal(sf_utf8_valid(page, strlen(page)), strlen(page));
     free(page);
     safer_summary_free(&again);
@@ -506,7 +512,8 @@ static void check_svg(const char *text)
 static void test_svg(void **state)
 {
     files f = make_run("<text> & \"run\".jsonl", "topk:2");
-    static const char *const plots[] = {"radius.svg", "accuracy.svg", "queries.svg", "products.svg", "margin.svg"};
+    static const char *const plots[] = {"radius.svg",  "accuracy.svg", "radii.svg",
+                                        "queries.svg", "products.svg", "margin.svg"};
     (void)state;
     assert_ok(report(&f, NULL, &error));
     for (size_t i = 0; i < 5; i++) {
@@ -720,6 +727,9 @@ static void test_attacks(void **state)
     assert_ok(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error));
     char *page = read_file(f.page, "");
     assert_non_null(strstr(page, "<script type=\"text/plain\" id=\"attacks-0\">"));
+    assert_non_null(strstr(page, "&lt;/script&gt;fooler</bdi> on the base model"));
+    assert_non_null(strstr(page, "<td>2 of 9</td>")); /* it is not finished */
+    assert_non_null(strstr(page, "\"attack\":[2,1,0,0,0,0,0,0,0]"));
     free(page);
     write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(1, "succeeded", 1, "great")}, 1);
     assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,

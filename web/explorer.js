@@ -269,13 +269,21 @@ class Side {
     if (answer.abstained) this.judge('weak', 'Not certified.', 'The vote is not clear enough for an answer.');
     else if (answer.radius)
       this.judge(answer.certified ? 'good' : 'weak', answer.certified ? 'Certified:' : 'Certified in part:',
-        [...this.promise(answer.radius, answer.label), end]);
+        [...this.promise(answer.radius, answer.label), editsOf(answer), end]);
     else this.judge('weak', 'Not certified.',
       ['It is not proven that no exchange changes the answer ', isolated(visible(answer.label)),
         '. Bound ' + myriads(stepsDown(answer.bound, 10000)) + '; more than ' +
           myriads(5000 + stepsUp(this.start.q_at[0], 10000)) +
           ' is needed for one word' + (q < .5 ? '' : ', and no bound is enough for all') + '.']);
   }
+}
+
+/* What a server with --delete certifies beside synonyms. */
+const KINDS = {any: 'put in, taken out or replaced', replace: 'replaced', insert: 'put in', delete: 'taken out'};
+function editsOf(answer) {
+  if (!answer.edits || !model || !model.edit_kind) return '';
+  return ' So it does with up to ' + whole(answer.edits) + (answer.edits === 1 ? ' word, number or mark '
+    : ' words, numbers or marks ') + KINDS[model.edit_kind] + '.';
 }
 
 const isRemote = () => model && ['exec', 'http', 'callback'].includes(model.model.arch);
@@ -430,6 +438,52 @@ async function askChanged() {
   }
 }
 
+/* ------------------------------------------------------------------ examples, links, files */
+
+const EXAMPLES = [
+  'This was a wonderful film with a clever plot. The actors are great, and I would gladly watch it again.',
+  'The battery died after two days, and the seller never answered. A terrible purchase; I want my money back.',
+  'The room was small but clean, the staff friendly. Breakfast was poor. For the price it was a fair deal.',
+];
+let example = 0;
+
+function showExample() {
+  byId('text').value = EXAMPLES[example++ % EXAMPLES.length];
+  showSize();
+  byId('text').focus();
+}
+
+/* A link holds the text behind its #, which browsers do not send to servers. */
+const linkTo = text => location.href.split('#')[0] + '#text=' + encodeURIComponent(text);
+
+async function share() {
+  const link = linkTo(asked.text);
+  history.replaceState(null, '', link);
+  const copied = await (navigator.clipboard ? navigator.clipboard.writeText(link).then(() => true, () => false) : false);
+  byId('kept').textContent = copied ? 'The link is copied.' : 'The link is in the address bar.';
+}
+
+/* What the server said of the text, and of the changed one, with what it says of itself. */
+function save() {
+  const side = ({result}, text) => result ? {text, ...result} : null;
+  const content = JSON.stringify({model, original: side(original, asked.text),
+    changed: changes.size ? side(changed, changedText()) : null}, null, 1) + '\n';
+  const address = URL.createObjectURL(new Blob([content], {type: 'application/json'}));
+  make('a', {href: address, download: 'certificate.json'}).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+  byId('kept').textContent = 'Saved as certificate.json.';
+}
+
+function openLink() {
+  const found = /^#text=(.+)$/.exec(location.hash);
+  let text = null;
+  try { text = found && decodeURIComponent(found[1]); } catch (error) { /* no link of this page */ }
+  if (!text) return;
+  byId('text').value = text;
+  showSize();
+  byId('ask').requestSubmit();
+}
+
 /* ------------------------------------------------------------------ the form */
 
 async function ask(event) {
@@ -440,7 +494,8 @@ async function ask(event) {
   changes = new Map();
   original.clear();
   changed.clear();
-  byId('compare').hidden = byId('sides').hidden = true;
+  byId('compare').hidden = byId('sides').hidden = byId('keep').hidden = true;
+  byId('kept').textContent = '';
   const mine = ask.last = {};
   try {
     if (!model) await readModel();
@@ -454,6 +509,7 @@ async function ask(event) {
       if (original.start && original.start.visible < asked.slots) showWords(); /* some are never read */
       showChanged();
       compare();
+      byId('keep').hidden = false;
     }
   } catch (error) {
     if (ask.last === mine) tellFailure(error);
@@ -473,7 +529,9 @@ async function readModel() {
     visible(model.labels.join(', ')).slice(0, 200) + '. Kernel: ' + model.lexicon.kernel + ', ' +
     whole(model.lexicon.words) + ' words. ' +
     (model.method === 'ibp' ? 'Method: interval bounds on the model itself.'
-      : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, delta ' + model.delta + '.');
+      : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, delta ' + model.delta + '.') +
+    (model.edit_kind ? ' Draws delete words with chance ' + model.delete.toFixed(3) + '; up to ' + whole(model.edits) +
+      (model.edits === 1 ? ' edit is' : ' edits are') + ' certified.' : '');
   showSize();
 }
 
@@ -486,6 +544,10 @@ byId('worst').addEventListener('click', () => changeAll(entry => entry.worst));
 byId('random').addEventListener('click', () => changeAll(({synonyms}) =>
   synonyms.length ? synonyms[Math.floor(Math.random() * synonyms.length)].word : null));
 byId('back').addEventListener('click', () => changeAll(() => null));
+byId('example').addEventListener('click', showExample);
+byId('share').addEventListener('click', share);
+byId('export').addEventListener('click', save);
+window.addEventListener('hashchange', openLink);
 showSize();
-readModel().catch(tellFailure);
+readModel().then(openLink, tellFailure);
 })();

@@ -28,7 +28,11 @@ const COLUMNS = {
   radius: {value: (r, i) => r.radius[i] < 0 ? Infinity : r.radius[i], text: (r, i) => radiusOf(r.radius[i])},
   certified: {value: (r, i) => r.flags[i] & CERTIFIED, text: (r, i) => r.flags[i] & CERTIFIED ? 'yes' : 'no'},
   queries: {value: (r, i) => r.queries[i]},
+  edits: {value: (r, i) => r.edits ? r.edits[i] : -1, text: (r, i) => r.edits ? whole(r.edits[i]) : '\u2013'},
+  attack: {value: (r, i) => FATES[fateOf(r, i)], text: (r, i) => FATES[fateOf(r, i)]},
 };
+const FATES = ['\u2013', 'held', 'fell', 'wrong before'], HELD = 1, FELL = 2; /* as in src/report/page.c */
+function fateOf(r, i) { return r.attack ? r.attack[i] : 0; }
 function predictionOf(r, i) { return r.flags[i] & ABSTAINED ? 'abstained' : labelOf(r, r.prediction[i]); }
 
 const OUTCOMES = {
@@ -43,10 +47,17 @@ const OUTCOMES = {
   'abstained': (r, i) => r.flags[i] & ABSTAINED,
   'exact': (r, i) => r.flags[i] & EXACT,
 };
+if (data.runs.some(r => r.attack)) Object.assign(OUTCOMES, {
+  'held against every attack': (r, i) => fateOf(r, i) === HELD,
+  'fell to an attack': (r, i) => fateOf(r, i) === FELL,
+  'held, not certified': (r, i) => fateOf(r, i) === HELD && !(r.flags[i] & CERTIFIED),
+});
 
 const state = {run: 0, sort: 'row', down: false, needle: '', label: -2, outcome: 'all texts', order: [], active: 0,
   opened: -1};
 const frame = byId('window'), table = byId('table'), body = table.tBodies[0];
+const KEYS = Array.from(table.tHead.rows[0].cells, head => head.dataset.key);
+const isNumber = Array.from(table.tHead.rows[0].cells, head => head.classList.contains('n'));
 let ROW = 36; /* pixels; measured once there are rows, because readers enlarge text */
 
 function compare(a, b) {
@@ -84,9 +95,9 @@ function matches(r, i, needle) {
 
 function cells(i) {
   const r = run(), row = make('tr', {'data-index': i, 'aria-rowindex': 0});
-  for (const [key, column] of Object.entries(COLUMNS)) {
-    const words = column.text ? column.text(r, i) : whole(column.value(r, i));
-    const cell = make('td', {});
+  for (const [n, key] of KEYS.entries()) {
+    const column = COLUMNS[key], words = column.text ? column.text(r, i) : whole(column.value(r, i));
+    const cell = make('td', {class: isNumber[n] ? 'n' : null});
     if (key === 'id') {
       cell.append(make('button', {type: 'button', class: 'open', tabindex: -1, title: words},
         isolated(visible(words) || '(empty)')));
@@ -95,13 +106,15 @@ function cells(i) {
     }
     if (key === 'certified') cell.className = words === 'yes' ? 'good' : '';
     if (key === 'prediction' && r.label[i] >= 0 && !isRight(r, i)) cell.className = 'bad';
+    if (key === 'attack' && fateOf(r, i) === FELL) cell.className = 'bad';
     row.append(cell);
   }
   return row;
 }
 
 let drawn = [-1, -1];
-/* Only the rows in sight exist; two empty rows stand for the others. */
+/* Only the rows in sight exist; two empty rows stand for the others. On paper there are the first ones, without these. */
+const PRINTED = 200;
 function draw(force) {
   const height = Math.max(frame.clientHeight, 300), first = Math.max(0, Math.floor(frame.scrollTop / ROW) - 10);
   const last = Math.min(state.order.length, first + Math.ceil(height / ROW) + 22);
@@ -125,8 +138,14 @@ function draw(force) {
   if (real > 0 && Math.abs(real - ROW) > .01) { ROW = real; draw(true); }
 }
 
+function drawForPaper() {
+  const count = Math.min(state.order.length, PRINTED);
+  body.replaceChildren(...state.order.slice(0, count).map(cells));
+  byId('printed').textContent = count < state.order.length ? 'The first ' + whole(count) + ' of them:' : '';
+}
+
 function gap(height) {
-  const cell = make('td', {colspan: 12});
+  const cell = make('td', {colspan: KEYS.length});
   cell.style.height = height + 'px';
   return make('tr', {class: 'gap', 'aria-hidden': 'true', hidden: height === 0}, cell);
 }
@@ -295,6 +314,8 @@ function facts(r, i) {
     pair('base model', isolated(visible(labelOf(r, r.base[i])))), pair('certified', flags & CERTIFIED ? 'yes' : 'no'),
     pair('certificate for', isolated(visible(labelOf(r, r.target[i])))), pair('radius', radiusOf(r.radius[i])),
     pair('words, slots', whole(r.words[i]) + ', ' + whole(r.slots[i])));
+  if (r.edits) list.append(pair('edits (' + r.editKind + ')', whole(r.edits[i]) + ' of ' + whole(r.editsAsked)),
+    pair('tokens', whole(r.tokens[i])));
   if (hasVotes(r)) list.append(pair('bound', myriads(r.bound[i])),
     pair('bound needed', '> ' + myriads(5000 + r.q[i])), pair('q', myriads(r.q[i])),
     pair('draws', flags & EXACT ? exactly(r) : whole(r.n[i])), pair('queries', whole(r.queries[i])));
@@ -304,6 +325,15 @@ function facts(r, i) {
 
 const exactly = r => 'all of them: exact' + (r.remote ? ', if the model is a function of the text' : '');
 
+/* What edits are without effect, beside synonyms in as many words as were asked for. */
+const KINDS = {any: 'put in, taken out or replaced', replace: 'replaced', insert: 'put in', delete: 'taken out'};
+function editsOf(r, i) {
+  if (!r.edits || !r.edits[i]) return '';
+  const beside = r.radiusAsked < 0 ? ' any synonyms' : ' synonyms in ' + whole(r.radiusAsked) + ' words';
+  return ' So it does with up to ' + whole(r.edits[i]) + (r.edits[i] === 1 ? ' word, number or mark ' :
+    ' words, numbers or marks ') + KINDS[r.editKind] + ', beside' + beside + '.';
+}
+
 /* The certificate of a text in words. */
 function verdict(r, i) {
   const target = isolated(visible(labelOf(r, r.target[i]))), radius = r.radius[i];
@@ -312,11 +342,11 @@ function verdict(r, i) {
     : 'With up to ' + whole(radius) + (radius === 1 ? ' word' : ' words') + ' exchanged, ';
   if (radius) return make('p', {class: 'verdict ' + (r.flags[i] & CERTIFIED ? 'good' : 'weak')},
     make('strong', {}, r.flags[i] & CERTIFIED ? 'Certified.' : 'Certified in part.'),
-    ' ' + changed + who + ' answers ', target, '.',
+    ' ' + changed + who + ' answers ', target, '.', editsOf(r, i),
     r.flags[i] & ANSWERED ? '' : ' The vote on this text does not say so clearly: it is not answered.');
   const why = r.prediction[i] !== r.target[i] ? who[0].toUpperCase() + who.slice(1) + ' does not answer '
     : r.q[i] >= 5000
-      ? 'Exchanged words can change too much of what is drawn (q is at least one half), whatever the vote for '
+      ? 'What may be changed can move too much of what is drawn (q is at least one half), whatever the vote for '
       : 'It is not proven that no exchange changes the answer ';
   return make('p', {class: 'verdict ' + (isRight(r, i) || r.label[i] < 0 ? 'weak' : 'bad')},
     make('strong', {}, 'Not certified.'), ' ' + why, target, '.');
@@ -461,9 +491,9 @@ function nearest(r, x, y) {
 /* Marks the text that is open, or that the arrow keys have reached. */
 function choose(i) {
   for (const old of document.querySelectorAll('circle.chosen')) old.remove();
-  if (i < 0 || !hasVotes(run())) return;
-  const svg = document.querySelector('figure.margin[data-run="' + state.run + '"] svg.plot'),
-    circle = document.createElementNS(SVG, 'circle');
+  const svg = document.querySelector('figure.margin[data-run="' + state.run + '"] svg.plot');
+  if (i < 0 || !svg) return; /* a run without votes has none, nor one whose q is 0 */
+  const circle = document.createElementNS(SVG, 'circle');
   const [x, y] = placeOf(run(), i);
   for (const [name, value] of Object.entries({class: 'chosen', cx: x, cy: y, r: 6})) circle.setAttribute(name, value);
   svg.append(circle);
@@ -514,6 +544,9 @@ body.addEventListener('click', event => {
   open(Number(row.dataset.index), () => { draw(true); focusActive(); });
 });
 window.addEventListener('resize', () => draw(true));
+window.addEventListener('beforeprint', drawForPaper);
+window.addEventListener('afterprint', () => draw(true));
+byId('shown').after(make('p', {id: 'printed'}));
 document.querySelectorAll('figure.margin').forEach(enliven);
 arrange();
 

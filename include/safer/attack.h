@@ -11,8 +11,8 @@ extern "C" {
 #endif
 
 /* How a text is searched for words to exchange. All look for any other class than the right
- * one. The first four exchange words for their synonyms in the lexicon only; the others spell words of the text, any of
- * them, otherwise (docs/attack.md). */
+ * one. The first four exchange words for their synonyms in the lexicon only; the next three spell words, any of
+ * them, otherwise; the last three put in, take out or replace words, numbers and marks (docs/attack.md). */
 typedef enum safer_attack_method {
     SAFER_ATTACK_TEXTFOOLER, /* the most important words first; of each the synonym that hurts most */
     SAFER_ATTACK_GENETIC,    /* a population that mutates and crosses */
@@ -20,11 +20,15 @@ typedef enum safer_attack_method {
     SAFER_ATTACK_RANDOM,     /* random exchanges: what a search must beat */
     SAFER_ATTACK_HOMOGLYPH,  /* no synonyms: letters of words become characters that look like them */
     SAFER_ATTACK_ZEROWIDTH,  /* characters that are not seen between the letters of words */
-    SAFER_ATTACK_TYPO        /* letters swapped, left out, doubled, or from a key beside theirs */
+    SAFER_ATTACK_TYPO,       /* letters swapped, left out, doubled, or from a key beside theirs */
+    SAFER_ATTACK_INSERT,     /* words of the lexicon put in, anywhere */
+    SAFER_ATTACK_DELETE,     /* tokens taken out */
+    SAFER_ATTACK_OUTOFLIST   /* tokens replaced by any word of the lexicon, synonym or not */
 } safer_attack_method;
 
-#define SAFER_ATTACKS 7
-SAFER_NAMED(safer_attack_method); /* "textfooler", "genetic", "pwws", "random", "homoglyph", "zerowidth", "typo" */
+#define SAFER_ATTACKS 10
+/* "textfooler", "genetic", "pwws", "random", "homoglyph", "zerowidth", "typo", "insert", "delete", "outoflist" */
+SAFER_NAMED(safer_attack_method);
 
 /* Takes a record of a run, as a line of JSON without newline, "seconds" and "check", when its
  * turn has come: in the order of the data, one at a time, from any thread. */
@@ -35,7 +39,7 @@ typedef struct safer_attack_options {
     safer_attack_method method;
     int smoothed;         /* attack the smoothed classifier, not the model itself */
     uint64_t n;           /* smoothed: draws of a text that vote on it; where a text has no more, all are asked. 200 */
-    size_t radius;        /* words that may change; SAFER_ALL */
+    size_t radius;        /* words that may change, or tokens put in, taken out or replaced; SAFER_ALL */
     uint64_t max_queries; /* texts a search may ask the model about; smoothed: at least n; 0: any number */
     int population;       /* genetic; 60 */
     int iterations;       /* genetic; 40 */
@@ -49,6 +53,8 @@ typedef struct safer_attack_options {
     safer_progress progress; /* also how to stop */
     size_t shard, shards;    /* only part `shard` of so many, as in safer_certify_options; zeros: all texts */
     safer_crew *crew;        /* of safer_attack and safer_attack_against: processes that share the work; NULL: alone */
+    safer_deletion deletion; /* smoothed: draws delete tokens so often, as in safer_certify_options; zeros: nothing */
+    uint64_t words; /* insert, outoflist: words of the lexicon, the most frequent, that are asked about, once; 2000 */
 } safer_attack_options;
 
 SAFER_OPTIONS(safer_attack_options);
@@ -60,12 +66,12 @@ typedef enum safer_outcome {
 } safer_outcome;
 SAFER_NAMED(safer_outcome); /* "failed", "succeeded", "skipped" */
 
-/* One exchanged word. */
+/* One exchanged word, or one edit. */
 typedef struct safer_change {
-    size_t word;      /* which of the text's words, from 0 */
+    size_t word;      /* which of the text's words, from 0; of a number or mark: how many words stand before it */
     size_t begin;     /* where it begins in the text attacked, bytes */
-    const char *from; /* as it stands there, terminated */
-    const char *to;   /* as it stands in the new text, terminated */
+    const char *from; /* as it stands there, terminated; empty: `to` is put in here */
+    const char *to;   /* as it stands in the new text, terminated; empty: `from` is taken out */
 } safer_change;
 
 /* What an attack did to one text. Class numbers are the model's; -1 means none. */
@@ -103,13 +109,14 @@ typedef struct safer_attack_summary {
     size_t texts;
     size_t skipped;         /* already answered wrongly */
     size_t succeeded;       /* of those that were not */
-    size_t without_choices; /* texts of which no word has a synonym */
+    size_t without_choices; /* texts of which nothing can change */
     size_t limited;         /* attacks that ended because max_queries were used up */
     uint64_t changed;       /* words, over all successes */
     double changed_share;   /* sum over all successes of the share of the text's words */
     uint64_t queries, checks;
     double seconds; /* of this call */
     size_t resumed; /* records that were there already */
+    size_t words;   /* insert, outoflist: words that the model was asked about once for all texts, beside `queries` */
 } safer_attack_summary;
 
 /* Attacks every text and writes `output`, as safer_certify does: the configuration, then one
@@ -122,9 +129,9 @@ SAFER_API safer_status safer_attack(safer_attack_summary *out, const char *outpu
 /* The cross-check: attacks on what a run of safer_certify certified. */
 typedef struct safer_against_summary {
     size_t texts;            /* in the run */
-    size_t certified;        /* at radius 1 or more: those are attacked */
+    size_t certified;        /* at radius 1 or more, or against 1 edit or more: those are attacked */
     size_t exact;            /* of these, without sampling */
-    size_t untouched;        /* certified, but no word has a synonym */
+    size_t untouched;        /* certified, but nothing can change */
     size_t limited;          /* certified, but a search ended because max_queries were used up */
     size_t violations;       /* certified texts for which a new text was found that breaks the certificate */
     size_t violations_exact; /* of these, where the certificate claimed to be exact */
@@ -136,7 +143,10 @@ typedef struct safer_against_summary {
     uint64_t queries, checks;
     double seconds;
     size_t resumed;
-    size_t shard, shards; /* the part of the run that was attacked; zeros: all of it */
+    size_t shard, shards;    /* the part of the run that was attacked; zeros: all of it */
+    safer_deletion deletion; /* of the run's draws; zeros: they delete nothing */
+    size_t certified_edits;  /* then: texts that are certified against 1 edit or more */
+    size_t words;            /* and words that the model was asked about once for all texts, beside `queries` */
 } safer_against_summary;
 
 #define SAFER_AGAINST_LEVEL 0.001  /* of the alarm */
@@ -147,8 +157,9 @@ typedef struct safer_against_summary {
  * The run's seals and decisions are checked first, and that model, lexicon and data are its own.
  * The best new text of each method is tested with fresh draws, as it would be when deployed; a violation
  * is one for which a test at level 1e-6 rejects that the certified class wins, or enumeration (for
- * the model itself: its answer) shows that it does not. The options method, smoothed, alpha and
- * radius are ignored. Against a part of a run the texts of this part are attacked, and `shard` must be 0. `output`
+ * the model itself: its answer) shows that it does not. Where draws of the run delete, edits are attacked as well, and
+ * everything at once: edits, synonyms in what stays, and spellings that the fold covers. The options method, smoothed,
+ * deletion, alpha and radius are ignored. Against a part of a run its texts are attacked, and `shard` is 0. `output`
  * may be NULL: no records. A helper of a crew gives NULL for `data`; it needs no run, and nothing comes back
  * through `out`. */
 SAFER_API safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *output,

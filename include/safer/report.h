@@ -98,6 +98,8 @@ typedef struct safer_report_options {
     const char *svg; /* a folder, made when missing: the plots as files. May be NULL */
     const char *csv; /* a folder: runs.csv, radii.csv, classes.csv, confusion.csv, texts.csv. May be NULL */
     safer_progress progress;
+    const char *title; /* of the page, instead of "Certified robustness"; NULL: none */
+    const char *notes; /* a file of plain text (UTF-8, at most 1 MiB), shown before the figures. May be NULL */
 } safer_report_options;
 
 SAFER_OPTIONS(safer_report_options);

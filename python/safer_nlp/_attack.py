@@ -14,7 +14,7 @@ from ._data import Texts, rows_of
 from ._errors import InputError, InvalidError
 from ._guard import Guard, ProgressOption
 from ._lexicon import Lexicon
-from ._library import call, choice, default_options, library, make, optional_bytes, path_bytes
+from ._library import call, choice, default_options, deletion_name, deletion_of, library, make, optional_bytes, path_bytes
 from ._model import Model, Predict, check_name, is_remote
 from ._parts import classes_of, draws_at_once, need_lexicon, prepare, scratch_file, shard_numbers
 from ._results import Radius, radius_to_c
@@ -74,6 +74,7 @@ class AttackSummary:
     checks: int
     seconds: float
     resumed: int
+    words: int  #: of insert and outoflist: asked about once for all texts, beside `queries`
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Against:
     """Attacks on the certificates of a run. `alarm`: delta does not explain the violations."""
 
     texts: int  #: in the run
-    certified: int  #: at radius 1 or more: those were attacked
+    certified: int  #: at radius 1 or more, or against 1 edit or more: those were attacked
     exact: int  #: of these, without sampling
     untouched: int  #: certified, but no word has a synonym
     limited: int  #: a search ended because `max_queries` were used up
@@ -97,6 +98,9 @@ class Against:
     seconds: float
     resumed: int
     shard: Optional[Tuple[int, int]]  #: (K, N): the part of the run that was attacked; None: all of it
+    deletion: Union[float, str]  #: the chance with which the run's draws delete tokens, or "keep:25"; 0: they do not
+    certified_edits: int  #: then: texts certified against 1 edit or more
+    words: int  #: and words that were asked about once for all texts, beside `queries`
 
 
 def _summarise(s: c.AttackSummary) -> AttackSummary:
@@ -105,7 +109,7 @@ def _summarise(s: c.AttackSummary) -> AttackSummary:
     return AttackSummary(
         s.texts, s.skipped, s.succeeded, attacked / s.texts if s.texts else None, held / s.texts if s.texts else None,
         interval(held, s.texts), s.succeeded / attacked if attacked else None, s.changed / s.succeeded if s.succeeded else None,
-        s.changed_share / s.succeeded if s.succeeded else None, s.without_choices, s.limited, s.queries, s.checks, s.seconds, s.resumed)
+        s.changed_share / s.succeeded if s.succeeded else None, s.without_choices, s.limited, s.queries, s.checks, s.seconds, s.resumed, s.words)
 
 
 _FIELDS = [member.name for member in fields(Attack)]
@@ -179,31 +183,36 @@ class Attacks(Sequence[Attack]):
 
 
 def _options(*, method: str, smoothed: bool, n: int, radius: Radius, max_queries: int, population: int, iterations: int, tries: int,
-             alpha: float, seed: int, threads: int, shard: Union[str, Tuple[int, int], None]) -> c.AttackOptions:
+             alpha: float, seed: int, threads: int, shard: Union[str, Tuple[int, int], None], deletion: Union[float, str], words: int) -> c.AttackOptions:
     o = default_options("attack", c.AttackOptions)
-    for name, value in (("n", n), ("max_queries", max_queries), ("seed", seed), ("threads", threads)):
+    for name, value in (("n", n), ("max_queries", max_queries), ("seed", seed), ("threads", threads), ("words", words)):
         if value < 0 or value >= 2**63:
             raise InvalidError(f"{name}: {value}")
     o.method, o.smoothed, o.n, o.radius, o.max_queries = choice("attack_method", method), smoothed, n, radius_to_c(radius), max_queries
     o.population, o.iterations, o.tries, o.alpha, o.seed, o.threads = population, iterations, tries, alpha, seed, threads
     o.shard, o.shards = shard_numbers(shard)
+    o.deletion, o.words = deletion_of(deletion), words
     return o
 
 
 def attack(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *,
            method: str = "textfooler", smoothed: bool = False, n: int = 200, radius: Radius = "all", max_queries: int = 0,
            population: int = 60, iterations: int = 40, tries: int = 100, alpha: float = 0.001, seed: int = 1, batch: int = 256,
-           classes: Optional[Sequence[Any]] = None, random: bool = False, function: bool = False, cache: bool = False,
+           deletion: Union[float, str] = 0, words: int = 2000, classes: Optional[Sequence[Any]] = None, random: bool = False, function: bool = False, cache: bool = False,
            output: Optional[Path] = None, resume: bool = False, ids: Optional[Sequence[Any]] = None, model_name: Optional[str] = None,
            threads: int = 0, shard: Union[str, Tuple[int, int], None] = None, progress: ProgressOption = None) -> Attacks:
-    """Looks, text by text, for words to exchange for synonyms so that the answer becomes wrong.
+    """Looks, text by text, for words to exchange for synonyms, to spell otherwise, to put in, to take out or to replace so
+    that the answer becomes wrong.
 
     `predict`, `texts`, `labels`, `lexicon` and the options that are not named here are those of :func:`certify`.
 
-    :param method: "textfooler", "genetic", "pwws", "random", or of spellings "homoglyph", "zerowidth" and "typo"
+    :param method: "textfooler", "genetic", "pwws", "random", of spellings "homoglyph", "zerowidth" and "typo", or of edits
+        "insert", "delete" and "outoflist"
     :param smoothed: attack the smoothed classifier, not the model itself
     :param n: smoothed: draws that vote on a new text
-    :param radius: words that may change: a number, or "all"
+    :param radius: words that may change, or edits: a number, or "all"
+    :param deletion: smoothed: the chance with which draws delete every word, number and mark, or "keep:25", by length; 0: they do not
+    :param words: of insert and outoflist: words of the lexicon that are tried, the most frequent
     :param max_queries: texts that a search may ask about; smoothed: at least n; 0: any number
     :param population: of genetic
     :param iterations: of genetic
@@ -212,7 +221,8 @@ def attack(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = Non
     """
     lexicon = need_lexicon(lexicon)
     o = _options(method=method, smoothed=smoothed, n=n, radius=radius, max_queries=max_queries, population=population,
-                 iterations=iterations, tries=tries, alpha=alpha, seed=seed, threads=threads, shard=shard)
+                 iterations=iterations, tries=tries, alpha=alpha, seed=seed, threads=threads, shard=shard, deletion=deletion,
+                 words=words)
     if resume and output is None:
         raise InvalidError("resume: there is no output to continue")
     listed, labels, ids = rows_of(texts, labels, ids)
@@ -238,15 +248,15 @@ def attack(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = Non
 
 def attack_against(run: Path, predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *,
                    n: int = 200, max_queries: int = 0, population: int = 60, iterations: int = 40, tries: int = 100, seed: int = 1,
-                   batch: int = 256, function: bool = False, cache: bool = False, output: Optional[Path] = None, resume: bool = False,
-                   ids: Optional[Sequence[Any]] = None, model_name: Optional[str] = None, threads: int = 0,
+                   batch: int = 256, words: int = 2000, function: bool = False, cache: bool = False, output: Optional[Path] = None,
+                   resume: bool = False, ids: Optional[Sequence[Any]] = None, model_name: Optional[str] = None, threads: int = 0,
                    shard: Union[str, Tuple[int, int], None] = None, progress: ProgressOption = None) -> Against:
-    """Attacks every certified text of a run that :func:`certify` wrote, with every method, within its certified radius:
+    """Attacks every certified text of a run that :func:`certify` wrote, with every method, within its certified radius and edits:
     the cross-check of certificates, as `safer attack --against`. Model, texts, lexicon and `model_name` are the run's own;
     the options are those of :func:`attack`."""
     lexicon = need_lexicon(lexicon)
     o = _options(method="textfooler", smoothed=True, n=n, radius="all", max_queries=max_queries, population=population,
-                 iterations=iterations, tries=tries, alpha=0.001, seed=seed, threads=threads, shard=shard)
+                 iterations=iterations, tries=tries, alpha=0.001, seed=seed, threads=threads, shard=shard, deletion=0, words=words)
     if resume and output is None:
         raise InvalidError("resume: there is no output to continue")
     listed, labels, ids = rows_of(texts, labels, ids)
@@ -266,5 +276,5 @@ def attack_against(run: Path, predict: Predict, texts: Texts, labels: Optional[S
         if model is not predict:
             model.close()
     known = {member.name: getattr(found, member.name) for member in fields(Against)}
-    known.update(alarm=bool(found.alarm), shard=(found.shard, found.shards) if found.shards else None)
+    known.update(deletion=deletion_name(found.deletion), alarm=bool(found.alarm), shard=(found.shard, found.shards) if found.shards else None)
     return Against(**known)

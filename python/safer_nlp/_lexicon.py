@@ -170,8 +170,8 @@ class Lexicon(Handle):
         call("safer_lexicon_save", self._pointer, path_bytes(path))
 
     def export(self, path: Optional[Path] = None, what: str = "synonyms", *, json: bool = False) -> str:
-        """A table of all words, a line for each, or one JSON object: "synonyms", "kernel" or "overlap", as
-        `safer lexicon export` prints it. Returned and, with a `path`, written."""
+        """A table of all words, a line for each, or one JSON object: "synonyms", "kernel", "overlap" or "cuts",
+        as `safer lexicon export` prints it. Returned and, with a `path`, written."""
         parts: List[bytes] = []
         with Guard() as guard:
             write = c.WRITE(lambda context, at, length: guard.run(lambda: parts.append(string_at(at, length))))

@@ -213,6 +213,11 @@ def deletion_of(delete: Union[float, str]) -> c.Deletion:
     return found
 
 
+def deletion_name(deletion: c.Deletion) -> Union[float, str]:
+    """The other way round."""
+    return f"keep:{deletion.keep}" if deletion.keep else float(deletion.chance)
+
+
 def default_options(kind: str, structure: Type[S]) -> S:
     """A struct of options with its defaults."""
     made = structure()

@@ -25,7 +25,8 @@ def _list(paths: Paths) -> List[bytes]:
 
 def report(output: Path, runs: Paths, *, texts: Optional[Texts] = None, labels: Optional[Sequence[Any]] = None,
            ids: Optional[Sequence[Any]] = None, lexicons: "Union[Lexicon, Sequence[Lexicon]]" = (), attacks: Paths = (),
-           shown: int = 25000, svg: Optional[Path] = None, csv: Optional[Path] = None, progress: ProgressOption = None) -> List[Summary]:
+           shown: int = 25000, svg: Optional[Path] = None, csv: Optional[Path] = None, title: Optional[str] = None, notes: Optional[Path] = None,
+           progress: ProgressOption = None) -> List[Summary]:
     """Writes an HTML page about finished runs, one file that needs no other, as `safer report` does. Returns their
     summaries. Runs are checked as by :func:`verify`; one that does not hold is an error that names its line.
 
@@ -36,6 +37,8 @@ def report(output: Path, runs: Paths, *, texts: Optional[Texts] = None, labels: 
     :param shown: texts, at most
     :param svg: a folder for the plots
     :param csv: a folder for the tables
+    :param title: of the page
+    :param notes: a file of plain text, shown before the figures
     """
     names, attacked = _list(runs), _list(attacks)
     o = default_options("report", c.ReportOptions)
@@ -47,6 +50,7 @@ def report(output: Path, runs: Paths, *, texts: Optional[Texts] = None, labels: 
     if shown < 0:
         raise InvalidError(f"shown: {shown}")
     o.texts, o.svg, o.csv = shown, optional_bytes(svg), optional_bytes(csv)
+    o.title, o.notes = None if title is None else title.encode(), optional_bytes(notes)
     rows = None
     if texts is not None:
         listed, labels, ids = rows_of(texts, labels, ids)

@@ -196,20 +196,21 @@ class AttackOptions(Structure):
     _fields_ = [("size", c_size_t), ("method", c_int), ("smoothed", c_int), ("n", c_uint64), ("radius", c_size_t), ("max_queries", c_uint64),
                 ("population", c_int), ("iterations", c_int), ("tries", c_int), ("alpha", c_double), ("seed", c_uint64), ("threads", c_int),
                 ("batch", c_size_t), ("each", RECORD), ("each_context", c_void_p), ("progress", Progress), ("shard", c_size_t),
-                ("shards", c_size_t), ("crew", c_void_p)]
+                ("shards", c_size_t), ("crew", c_void_p), ("deletion", Deletion), ("words", c_uint64)]
 
 
 class AttackSummary(Structure):
     _fields_ = [("texts", c_size_t), ("skipped", c_size_t), ("succeeded", c_size_t), ("without_choices", c_size_t), ("limited", c_size_t),
                 ("changed", c_uint64), ("changed_share", c_double), ("queries", c_uint64), ("checks", c_uint64), ("seconds", c_double),
-                ("resumed", c_size_t)]
+                ("resumed", c_size_t), ("words", c_size_t)]
 
 
 class AgainstSummary(Structure):
     _fields_ = [*((name, c_size_t) for name in ("texts", "certified", "exact", "untouched", "limited", "violations", "violations_exact",
                                                 "sampled")),
                 ("delta", c_double), ("p_value", c_double), ("alarm", c_int), ("flips", c_size_t), ("queries", c_uint64),
-                ("checks", c_uint64), ("seconds", c_double), ("resumed", c_size_t), ("shard", c_size_t), ("shards", c_size_t)]
+                ("checks", c_uint64), ("seconds", c_double), ("resumed", c_size_t), ("shard", c_size_t), ("shards", c_size_t),
+                ("deletion", Deletion), ("certified_edits", c_size_t), ("words", c_size_t)]
 
 
 class Comparison(Structure):
@@ -220,7 +221,7 @@ class Comparison(Structure):
 class ReportOptions(Structure):
     _fields_ = [("size", c_size_t), ("data", c_void_p), ("lexicons", POINTER(c_void_p)), ("lexicon_count", c_size_t),
                 ("attacks", POINTER(c_char_p)), ("attack_count", c_size_t), ("texts", c_size_t), ("svg", c_char_p), ("csv", c_char_p),
-                ("progress", Progress)]
+                ("progress", Progress), ("title", c_char_p), ("notes", c_char_p)]
 
 
 class ServeOptions(Structure):

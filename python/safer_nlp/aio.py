@@ -40,9 +40,9 @@ class _Work:
 
     def ask(self, function: Callable[[List[str]], Any], texts: List[str]) -> Any:
         """A coroutine function's answer, for the working thread."""
-        if self._stopped.is_set():
-            raise asyncio.CancelledError
         self._asked = asyncio.run_coroutine_threadsafe(function(texts), self._loop)
+        if self._stopped.is_set():  # looked at after _asked is set: stop() looks the other way round
+            self._asked.cancel()
         return self._asked.result()
 
     def report(self, inner: Optional[Callable[[str, int, int], Any]], stage: str, done: int, total: int) -> bool:

@@ -1,7 +1,7 @@
 /* The cross-check: attacks on what a run certified.
  *
- * A certificate says that its class wins at every text within its radius. So each method
- * searches the smoothed classifier within that radius, and its best text, whatever the votes of
+ * A certificate says that its class wins at every text within its radius, or its edits. So each method
+ * searches the smoothed classifier within what is certified (claim.c), and its best text, whatever the votes of
  * the search were, is tested with fresh draws (smoothed.c). A violation is a text at which the class
  * does not win: by enumeration, or by a test at level 1e-6 for all that is tested of one
  * certificate. Bounds (certify's method ibp) are about the model itself, which is then what is
@@ -13,7 +13,7 @@
  * was certified is a selection), is at most Bin(N, delta). Equal texts share their draws, so they
  * err together: their violations count once. The alarm is raised when as many violations as were
  * found have a probability below 0.001. */
-#include "attack/attack.h"
+#include "attack/claim.h"
 
 #include "attack/records.h"
 #include "base/elementary.h"
@@ -34,8 +34,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOKS = 5 }; /* at n, 4n, ... 256n draws */
-
 typedef struct check {
     const safer_model *model;
     const safer_lexicon *lexicon;
@@ -44,89 +42,34 @@ typedef struct check {
     sf_shard shard;    /* of the data: that of the run, where it is a part */
     safer_attack_options options;
     safer_attacker **attackers; /* one per worker */
+    safer_edit_kind edit_kind;  /* of the run, where its draws delete, */
+    size_t edit_radius;         /* and of how many words beside edits synonyms are certified */
+    sf_wordlist vocabulary;     /* that attackers share */
     safer_against_summary summary;
     uint64_t *wrong; /* hashes of the texts whose sampled certificates are violated, each once */
     size_t wrong_count, wrong_capacity;
     safer_reader *reader; /* of these texts */
 } check;
 
-static json_t *violation_json(safer_attacker *a, safer_attack_method method, safer_error *error)
-{
-    const int spelling = sf_is_spelling(method);
-    const sf_finding *f = spelling ? &a->spelling.finding : &a->search.finding;
-    size_t changed = 0;
-    if ((spelling ? sf_attacker_write_spelling : sf_attacker_write)(a, &changed, error) != SAFER_OK) return NULL;
-    return json_pack("{s:s, s:b, s:I, s:f, s:I, s:o, s:o}", "method", safer_attack_method_name(method), "proved",
-                     f->exact, "draws", (json_int_t)f->draws, "p_value", f->p_value, "changed", (json_int_t)changed,
-                     "changes", sf_changes_json(a->changes, changed), "text",
-                     json_stringn(a->text.bytes ? a->text.bytes : "", a->text.length));
-}
-
-/* One method's search, and the test of the best that it found. */
-static safer_status try_method(safer_attacker *a, safer_attack_method method, safer_error *error)
-{
-    sf_search *s = &a->search;
-    const uint64_t most = a->options.max_queries;
-    sf_search_again(s);
-    a->victim->options.max_queries = most ? a->victim->queries + most : 0; /* each has its own */
-    safer_status status = sf_attack_functions[method](s, error);
-    if (status != SAFER_OK || s->won || !s->has_best || !s->cross_check) return status;
-    status = sf_search_test(s, s->best, s->best_answer.rival, error);
-    s->won = status == SAFER_OK && s->finding.beaten;
-    return status;
-}
-
-/* Spellings that the lexicon's fold covers, of any number of words: what is certified of a text is so of them. */
-static safer_status try_spellings(safer_attacker *a, const safer_row *row, int target, size_t *limited,
-                                  json_t **margins, json_t **record, safer_error *error)
-{
-    sf_spelling *s = &a->spelling;
-    uint64_t queries = a->victim->queries, checks = a->victim->checks;
-    safer_status status = SAFER_OK;
-    for (int m = SAFER_ATTACK_HOMOGLYPH; m < SAFER_ATTACKS && sf_lexicon_fold(a->victim->lexicon); m++) {
-        s->victim = a->victim;
-        s->method = (safer_attack_method)m;
-        s->radius = SAFER_ALL;
-        s->max_queries = a->options.max_queries;
-        s->seed = a->options.seed;
-        s->level = SAFER_VIOLATION_LEVEL;
-        s->looks = LOOKS;
-        s->within = 1;
-        SF_TRY(sf_spelling_attack(s, row->text, row->text_length, target, error));
-        queries += s->queries;
-        checks += s->checks;
-        *limited += (size_t)s->stopped;
-        a->search.flips += s->flips;
-        sf_json_put(margins, safer_attack_method_name(s->method),
-                    s->has_best ? json_real(s->best_answer.margin) : json_null());
-        if (!s->won) continue;
-        sf_json_put(record, "violation", violation_json(a, s->method, error));
-        break;
-    }
-    a->victim->queries = queries;
-    a->victim->checks = checks;
-done:
-    return status;
-}
-
 /* ------------------------------------------------------------------- a claim */
 
-/* What is attacked of a record of the run. */
-typedef struct claim {
-    int target, exact;
-    size_t radius, words;
-} claim;
-
 /* The run's labels are the model's. */
-static safer_status read_claim(claim *out, const sf_run *run, size_t index, safer_error *error)
+static safer_status read_claim(sf_claim *out, const check *c, size_t index, safer_error *error)
 {
+    const sf_run *run = c->run;
     sf_record record;
     json_t *line = NULL;
     sf_window window = {.source = &run->source};
     safer_status status = sf_run_record(&record, &line, run, sf_shard_place(run->config.shard, index), &window, error);
     sf_window_free(&window);
     if (status == SAFER_OK)
-        *out = (claim){.target = record.target, .exact = record.exact, .radius = record.radius, .words = record.words};
+        *out = (sf_claim){.target = record.target,
+                          .exact = record.exact,
+                          .radius = record.radius,
+                          .words = record.words,
+                          .edits = record.edits,
+                          .kind = c->edit_kind,
+                          .edit_radius = c->edit_radius};
     json_decref(line);
     return status;
 }
@@ -135,72 +78,41 @@ static safer_status read_claim(claim *out, const sf_run *run, size_t index, safe
 static safer_status attach_claim(void *context, size_t index, sf_buffer *out, safer_error *error)
 {
     const check *c = context;
-    claim own = {0};
-    const safer_status status = read_claim(&own, c->run, index, error);
+    sf_claim own = {0};
+    const safer_status status = read_claim(&own, c, index, error);
     if (status != SAFER_OK) return status;
     const int failed = sf_put_number(out, (uint64_t)own.target) || sf_put_number(out, (uint64_t)own.exact) ||
-                       sf_put_number(out, own.radius) || sf_put_number(out, own.words);
+                       sf_put_number(out, own.radius) || sf_put_number(out, own.words) || sf_put_number(out, own.edits);
     return failed ? sf_fail_memory(error) : SAFER_OK;
 }
 
-static safer_status take_claim(claim *out, const check *c, const sf_row *row, safer_error *error)
+static safer_status take_claim(sf_claim *out, const check *c, const sf_row *row, safer_error *error)
 {
-    uint64_t target, exact, radius, words;
+    uint64_t target, exact, radius, words, edits;
     sf_span said = row->more;
-    if (c->run) return read_claim(out, c->run, row->index, error);
+    if (c->run) return read_claim(out, c, row->index, error);
     if (sf_take_number(&target, &said) || sf_take_number(&exact, &said) || sf_take_number(&radius, &said) ||
-        sf_take_number(&words, &said) || said.length || target >= c->model->classes || exact > 1)
+        sf_take_number(&words, &said) || sf_take_number(&edits, &said) || edits > SAFER_EDITS || said.length ||
+        target >= c->model->classes || exact > 1)
         return sf_fail(error, SAFER_SYSTEM, "what rank 0 says of row %zu makes no sense", row->index + 1);
-    *out = (claim){.target = (int)target, .exact = (int)exact, .radius = (size_t)radius, .words = (size_t)words};
+    *out = (sf_claim){.target = (int)target,
+                      .exact = (int)exact,
+                      .radius = (size_t)radius,
+                      .words = (size_t)words,
+                      .edits = (size_t)edits,
+                      .kind = c->edit_kind,
+                      .edit_radius = c->edit_radius};
     return SAFER_OK;
 }
 
 /* ---------------------------------------------------------------- its attack */
-
-/* Attacks what a record of the run claims. */
-static safer_status attack_claim(const safer_row *row, const claim *claimed, safer_attacker *a, json_t **record,
-                                 safer_error *error)
-{
-    sf_search *s = &a->search;
-    safer_status status;
-    size_t limited = 0;
-    json_t *margins = json_object();
-    a->options.radius = claimed->radius;
-    a->victim->options.max_queries = 0;
-    s->cross_check = a->options.smoothed;
-    s->level = SAFER_VIOLATION_LEVEL;
-    s->looks = LOOKS;
-    SF_TRY(sf_victim_read(a->victim, row->text, row->text_length, error));
-    SF_TRY(sf_search_begin(s, a->victim, &a->options, claimed->target, error));
-    for (int m = 0; !sf_is_spelling((safer_attack_method)m) && s->open_count && !s->won; m++) {
-        SF_TRY(try_method(a, (safer_attack_method)m, error));
-        limited += (size_t)s->stopped;
-        sf_json_put(&margins, safer_attack_method_name((safer_attack_method)m),
-                    s->has_best ? json_real(s->best_answer.margin) : json_null());
-        if (!s->won) continue;
-        json_t *violation = violation_json(a, (safer_attack_method)m, error);
-        sf_json_put(record, "violation", violation);
-    }
-    if (!s->won) SF_TRY(try_spellings(a, row, claimed->target, &limited, &margins, record, error));
-    sf_json_put(record, "margins", margins);
-    margins = NULL;
-    sf_json_put(record, "choices", json_integer((json_int_t)s->open_count));
-    sf_json_put(record, "flips", json_integer((json_int_t)s->flips));
-    sf_json_put(record, "limited", json_integer((json_int_t)limited));
-    sf_json_put(record, "queries", json_integer((json_int_t)a->victim->queries));
-    sf_json_put(record, "checks", json_integer((json_int_t)a->victim->checks));
-    if (!*record) status = sf_fail_memory(error);
-done:
-    json_decref(margins);
-    return status;
-}
 
 static safer_status check_row(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
                               safer_error *error)
 {
     check *c = context;
     const double start = sf_seconds();
-    claim claimed = {0};
+    sf_claim claimed = {0};
     safer_status status = take_claim(&claimed, c, row, error);
     if (status != SAFER_OK) return status;
     json_t *r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row",
@@ -209,10 +121,14 @@ static safer_status check_row(void *context, const sf_row *row, int worker, json
                           sf_radius_text(claimed.radius), "words", (json_int_t)claimed.words, "violation", "choices", 0,
                           "flips", 0, "limited", 0, "queries", 0, "checks", 0);
     if (!r) status = sf_fail_memory(error);
-    if (status == SAFER_OK && claimed.radius > 0) {
+    if (sf_deletes(c->options.deletion)) sf_member_add(&r, "edits", json_integer((json_int_t)claimed.edits));
+    if (status == SAFER_OK && sf_claim_covers(&claimed)) {
         safer_attacker **a = &c->attackers[worker];
         if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
-        if (status == SAFER_OK) status = attack_claim(&row->row, &claimed, *a, &r, error);
+        if (status == SAFER_OK) {
+            (*a)->rewrite.words = &c->vocabulary;
+            status = sf_claim_attack(*a, &claimed, row->row.text, row->row.text_length, &r, error);
+        }
     }
     if (status != SAFER_OK) {
         json_decref(r);
@@ -239,7 +155,7 @@ static safer_status add_wrong(check *c, size_t index, safer_error *error)
 
 /* What the record of a cross-check says. */
 typedef struct checked {
-    size_t row, radius;
+    size_t row, radius, edits;
     int exact, broken;
     const char *target;
     uint64_t choices, flips, limited, queries, checks;
@@ -279,6 +195,7 @@ static safer_status read_checked(checked *out, const json_t *json, const char *p
     r.queries = sf_member_count(&m, "queries");
     r.checks = sf_member_count(&m, "checks");
     (void)sf_member_optional(&m, "margins");
+    if (sf_member_optional(&m, "edits")) r.edits = (size_t)sf_member_count(&m, "edits");
     safer_status status = sf_members_check(&m, "the record of a cross-check", path, line, error);
     if (status == SAFER_OK) *out = r;
     return status;
@@ -297,7 +214,7 @@ static safer_status check_claim(const checked *r, const sf_run *run, const char 
         safer_status status = sf_run_record(&claimed, &json, run, place, &window, error);
         sf_window_free(&window);
         if (status != SAFER_OK) return status;
-        same = r->exact == claimed.exact && r->radius == claimed.radius &&
+        same = r->exact == claimed.exact && r->radius == claimed.radius && r->edits == claimed.edits &&
                strcmp(r->target, sf_config_label(&run->config, claimed.target)) == 0;
         json_decref(json);
     }
@@ -313,7 +230,8 @@ static safer_status count_record(void *context, const json_t *record, const char
     safer_status status = read_checked(&r, record, name, line, error);
     if (status == SAFER_OK) status = check_claim(&r, c->run, name, line, error);
     if (status != SAFER_OK) return status;
-    const int certified = r.radius > 0;
+    const int certified = r.radius > 0 || r.edits > 0;
+    s->certified_edits += r.edits > 0;
     s->texts++;
     s->sampled += !r.exact;
     s->certified += (size_t)certified;
@@ -353,6 +271,10 @@ static json_t *config_json(const check *c)
     if (c->run->config.shard.count && sf_sealed_whole(&seal, c->run->config_json)) return NULL;
     json_t *config = sf_attack_config("against", c->model, c->lexicon, c->data, &c->options);
     sf_member_add(&config, "against", sf_hex_json(seal));
+    if (sf_deletes(c->options.deletion)) {
+        sf_member_add(&config, "edit_kind", json_string(safer_edit_kind_name(c->edit_kind)));
+        sf_member_add(&config, "edit_radius", sf_radius_text(c->edit_radius));
+    }
     sf_shard_add(&config, c->shard);
     return config;
 }
@@ -366,14 +288,37 @@ static safer_status choose_shard(check *c, safer_error *error)
     return sf_fail(error, SAFER_INVALID, "shard: %s is part %zu of %zu already", c->run->path, own.number, own.count);
 }
 
+/* The words that attacks put in, where edits are certified, are scored once. */
+static safer_status make_words(check *c, safer_error *error)
+{
+    if (!sf_deletes(c->options.deletion) || c->edit_kind == SAFER_EDITS_DELETE) return SAFER_OK;
+    return sf_wordlist_make(&c->vocabulary, c->model, c->lexicon, c->options.words, c->options.batch, error);
+}
+
+/* What rank 0 says of a run whose draws delete. */
+static safer_status join_edits(check *c, const json_t *theirs, safer_error *error)
+{
+    sf_members m = {.object = theirs, .format = SF_FORMAT};
+    const json_t *deletion = json_object_get(theirs, "delete");
+    c->options.deletion = (safer_deletion){0};
+    if (!deletion) return SAFER_OK;
+    const char *kind = sf_member_string(&m, "edit_kind");
+    c->edit_radius = sf_member_radius(&m, "edit_radius");
+    if (m.wrong || sf_deletion_read(&c->options.deletion, deletion) ||
+        safer_edit_kind_parse(&c->edit_kind, kind, NULL) != SAFER_OK)
+        return sf_fail(error, SAFER_SYSTEM, "what rank 0 says of the edits of the run makes no sense");
+    return SAFER_OK;
+}
+
 /* A helper of a crew: see certify/run.c. What rank 0 took from the run is taken over, not compared. */
 static safer_status join_run(void *context, const json_t *theirs, const sf_span *texts, size_t count,
                              safer_error *error)
 {
-    static const char *const of_run[] = {"against", "shard"};
+    static const char *const of_run[] = {"against", "shard", "edit_kind", "edit_radius"};
     check *c = context;
     c->options.smoothed = json_is_true(json_object_get(theirs, "smoothed"));
-    safer_status status = sf_attack_check(&c->options, error);
+    safer_status status = join_edits(c, theirs, error);
+    if (status == SAFER_OK) status = sf_attack_check(&c->options, error);
     if (status == SAFER_OK) status = sf_certify_follow(c->model, theirs, texts, count, error);
     if (status != SAFER_OK) return status;
     json_t *own = sf_attack_config("against", c->model, c->lexicon, NULL, &c->options);
@@ -383,7 +328,7 @@ static safer_status join_run(void *context, const json_t *theirs, const sf_span 
     }
     status = sf_origin_follow(&own, theirs, error);
     json_decref(own);
-    return status;
+    return status == SAFER_OK ? make_words(c, error) : status;
 }
 
 /* Before a cross-check, but not on a helper: the run, and whether model, lexicon and data are its own. */
@@ -392,14 +337,12 @@ static safer_status begin(check *c, sf_run *run, const char *against, sf_guard *
 {
     safer_status status;
     SF_TRY(sf_run_load(run, against, error));
-    if (run->config.deletes) {
-        status = sf_fail(error, SAFER_INVALID,
-                         "%s: its draws delete words, and attacks do not; a run without --delete is needed", against);
-        goto done;
-    }
     SF_TRY(sf_run_index(run, error));
     c->run = run;
     c->options.smoothed = run->config.method != SAFER_METHOD_IBP;
+    c->options.deletion = run->config.options.deletion;
+    c->edit_kind = run->config.options.edit_kind;
+    c->edit_radius = run->config.radius;
     SF_TRY(sf_attack_check(&c->options, error));
     SF_TRY(choose_shard(c, error));
     SF_TRY(sf_model_check_name(c->model, "to be compared with that of the run", error));
@@ -407,6 +350,7 @@ static safer_status begin(check *c, sf_run *run, const char *against, sf_guard *
     SF_TRY(sf_guard_begin(guard, path, resume, c->model, error));
     SF_TRY(sf_certify_probe(c->model, c->data, &c->options.progress, error));
     SF_TRY(sf_origin_check(run->config_json, c->model, c->lexicon, c->data, run->path, error));
+    SF_TRY(make_words(c, error));
 done:
     return status;
 }
@@ -448,6 +392,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     check c = {.model = model, .lexicon = lexicon, .data = helps ? NULL : data, .options = own};
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_ATTACK_TEXTFOOLER;
+    c.options.deletion = (safer_deletion){0}; /* that of the run */
     if (!helps) SF_TRY(begin(&c, &run, against, &guard, path, resume, error));
     config = helps ? json_object() : config_json(&c);
     c.attackers = sf_calloc((size_t)threads + 1, sizeof *c.attackers);
@@ -461,11 +406,14 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     c.summary.seconds = sf_seconds() - start;
     c.summary.shard = c.shard.number;
     c.summary.shards = c.shard.count;
+    c.summary.words = c.vocabulary.asked;
+    c.summary.deletion = c.options.deletion;
     *out = c.summary;
 done:
     if (status != SAFER_OK) sf_guard_end(&guard, error);
     for (int i = 0; c.attackers && i <= threads; i++) safer_attacker_free(c.attackers[i]);
     free(c.attackers);
+    sf_wordlist_free(&c.vocabulary);
     free(c.wrong);
     safer_reader_free(c.reader);
     json_decref(config);

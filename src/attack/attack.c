@@ -21,7 +21,8 @@ void safer_attack_options_init(safer_attack_options *options, size_t size)
                                                   .tries = 100,
                                                   .alpha = 0.001,
                                                   .seed = 1,
-                                                  .batch = 256};
+                                                  .batch = 256,
+                                                  .words = 2000};
     sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
@@ -43,6 +44,11 @@ safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
     if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "alpha: %g (above 0, below 1)", o->alpha);
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (o->batch < 1 || o->batch > MOST) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
+    const safer_status status = sf_deletion_check(o->deletion, error);
+    if (status != SAFER_OK) return status;
+    if (sf_deletes(o->deletion) && !o->smoothed)
+        return sf_fail(error, SAFER_INVALID, "deletion: only draws of the smoothed classifier delete");
+    if (o->words < 1) return sf_fail(error, SAFER_INVALID, "words: at least 1");
     return sf_shard_check((sf_shard){o->shard, o->shards}, error);
 }
 
@@ -54,6 +60,9 @@ void safer_attacker_free(safer_attacker *a)
     sf_victim_free(a->victim);
     sf_search_free(&a->search);
     sf_spelling_free(&a->spelling);
+    sf_rewrite_free(&a->rewrite);
+    sf_wordlist_free(&a->own);
+    sf_reach_free(&a->reach);
     sf_buffer_free(&a->text);
     sf_buffer_free(&a->words);
     free(a->changes);
@@ -68,6 +77,7 @@ safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, con
     a->options = *options;
     const sf_victim_options victim = {.smoothed = options->smoothed,
                                       .n = options->n,
+                                      .deletion = sf_deletion_round(options->deletion),
                                       .max_queries = options->max_queries,
                                       .seed = options->seed,
                                       .batch = options->batch,
@@ -158,6 +168,40 @@ safer_status sf_attacker_write_spelling(safer_attacker *a, size_t *changed, safe
     return SAFER_OK;
 }
 
+/* A change at a place of the folded text, from its bytes to what follows in the buffer of words. */
+static int begin_change(safer_attacker *a, safer_change *change, const sf_slots *slots, size_t begin, size_t end)
+{
+    const size_t from = sf_slots_origin(slots, begin), until = sf_slots_origin(slots, end);
+    size_t word = 0;
+    while (word < slots->word_count && slots->words[word].end <= begin) word++;
+    *change = (safer_change){.word = word, .begin = from, .from = (const char *)(uintptr_t)a->words.length};
+    if (sf_buffer_add(&a->words, slots->given.bytes + from, until - from) || sf_buffer_add_byte(&a->words, '\0'))
+        return -1;
+    change->to = (const char *)(uintptr_t)a->words.length;
+    return 0;
+}
+
+safer_status sf_attacker_write_edits(safer_attacker *a, size_t *changed, safer_error *error)
+{
+    const sf_rewrite *r = &a->rewrite;
+    sf_buffer_clear(&a->text);
+    sf_buffer_clear(&a->words);
+    if (sf_rewrite_write(&a->text, r, &r->best) ||
+        sf_grow(&a->changes, &a->change_capacity, r->best.count + 1, sizeof *a->changes))
+        return sf_fail_memory(error);
+    for (size_t i = 0; i < r->best.count; i++) {
+        const sf_edit *e = &r->best.list[i];
+        const size_t begin = e->token < r->slots.token_count ? r->slots.tokens[e->token].begin : r->slots.length;
+        const size_t end = e->operation == SF_PUT_IN ? begin : r->slots.tokens[e->token].end;
+        if (begin_change(a, &a->changes[i], &r->slots, begin, end) ||
+            (e->operation != SF_TAKE_OUT && sf_rewrite_word(&a->words, r, e)) || sf_buffer_add_byte(&a->words, '\0'))
+            return sf_fail_memory(error);
+    }
+    point_changes(a, r->best.count);
+    *changed = r->best.count;
+    return SAFER_OK;
+}
+
 /* ----------------------------------------------------------------- one text */
 
 static size_t words_with_synonyms(const sf_victim *v)
@@ -238,6 +282,43 @@ static safer_status spell_text(safer_attack_result *r, safer_attacker *a, const 
     return sf_attacker_write_spelling(a, &r->changed, error);
 }
 
+/* The same by putting in, taking out or replacing. */
+static safer_status rewrite_text(safer_attack_result *r, safer_attacker *a, const char *text, size_t length,
+                                 safer_error *error)
+{
+    sf_rewrite *w = &a->rewrite;
+    safer_status status = SAFER_OK;
+    if (sf_needs_words(a->options.method) && !w->words) {
+        SF_TRY(
+            sf_wordlist_make(&a->own, a->victim->model, a->victim->lexicon, a->options.words, a->options.batch, error));
+        w->words = &a->own;
+    }
+    w->victim = a->victim;
+    w->operations = sf_rewrite_operations(a->options.method);
+    w->radius = a->options.radius;
+    w->max_queries = a->options.max_queries;
+    w->level = a->options.alpha;
+    w->looks = LOOKS;
+    w->reach = NULL;
+    SF_TRY(sf_rewrite_attack(w, text, length, r->label, error));
+    r->before = r->after = w->start.label;
+    r->target = r->label >= 0 ? r->label : w->start.label;
+    r->choices = w->slots.token_count;
+    r->score_before = r->score_after = w->start.score;
+    r->queries = w->queries;
+    r->checks = w->checks;
+    r->reason = sf_reason_text(reason_to_skip(r, w->stopped));
+    r->outcome = r->reason ? SAFER_OUTCOME_SKIPPED : w->won ? SAFER_OUTCOME_SUCCEEDED : SAFER_OUTCOME_FAILED;
+    if (w->has_best && w->best_answer.score < r->score_after) r->score_after = w->best_answer.score;
+    if (r->outcome == SAFER_OUTCOME_FAILED)
+        r->reason = sf_reason_text(reason_to_fail(w->stopped, r->choices, w->flips));
+    if (r->outcome != SAFER_OUTCOME_SUCCEEDED) return SAFER_OK;
+    r->after = w->best_answer.label;
+    SF_TRY(sf_attacker_write_edits(a, &r->changed, error));
+done:
+    return status;
+}
+
 safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attacker, const safer_model *model,
                                const safer_lexicon *lexicon, const char *text, size_t length, int label,
                                const safer_attack_options *options, safer_error *error)
@@ -263,6 +344,8 @@ safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attack
     safer_attack_result r = {.label = label < 0 ? -1 : label, .words = a->victim->slots.word_count};
     if (sf_is_spelling(a->options.method)) {
         SF_TRY(spell_text(&r, a, text, length, error));
+    } else if (sf_is_rewriting(a->options.method)) {
+        SF_TRY(rewrite_text(&r, a, text, length, error));
     } else {
         SF_TRY(search_text(&r, a, error));
         if (r.outcome == SAFER_OUTCOME_SUCCEEDED) SF_TRY(sf_attacker_write(a, &r.changed, error));
@@ -272,7 +355,7 @@ safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attack
     }
     if (r.outcome == SAFER_OUTCOME_SUCCEEDED) {
         r.changes = a->changes;
-        r.text = a->text.bytes;
+        r.text = a->text.bytes ? a->text.bytes : "";
         r.text_length = a->text.length;
     }
     r.seconds = sf_seconds() - start;

@@ -1,7 +1,9 @@
 /* Records of attacks: written, read and added up. docs/attack.md lists their members. */
 #include "attack/records.h"
 
+#include "attack/attack.h"
 #include "base/json.h"
+#include "base/rng.h"
 #include "certify/config.h"
 #include "run/members.h"
 
@@ -26,6 +28,9 @@ json_t *sf_attack_config(const char *kind, const safer_model *model, const safer
     sf_member_add(&config, "tries", json_integer(o->tries));
     sf_member_add(&config, "alpha", json_real(o->alpha));
     sf_member_add(&config, "seed", json_integer((json_int_t)o->seed));
+    if (sf_deletes(o->deletion)) sf_member_add(&config, "delete", sf_deletion_json(sf_deletion_round(o->deletion)));
+    if (sf_needs_words(o->method) || (sf_deletes(o->deletion) && strcmp(kind, "against") == 0))
+        sf_member_add(&config, "words", json_integer((json_int_t)o->words));
     return config;
 }
 
@@ -49,6 +54,10 @@ safer_status sf_attack_config_read(sf_attack_head *out, const json_t *json, cons
     (void)sf_member_integer(&m, "seed", INT64_MIN);
     head.method = sf_member_string(&m, "method");
     if (m.format >= 2) (void)sf_member_optional(&m, "date");
+    const json_t *deletion = sf_member_optional(&m, "delete"), *words = sf_member_optional(&m, "words");
+    safer_deletion rate;
+    if (deletion && sf_deletion_read(&rate, deletion)) sf_member_refuse(&m, "delete", "a fraction of 2^32, or keep:K");
+    if (words && !json_is_integer(words)) sf_member_refuse(&m, "words", "a whole number");
     safer_status status = SAFER_OK;
     if (m.format >= 2 && sf_member_optional(&m, "shard")) status = sf_shard_read(&head.shard, json, path, error);
     if (status == SAFER_OK) status = sf_members_check(&m, "the configuration of an attack", path, 1, error);

@@ -21,6 +21,7 @@ typedef struct attacking {
     const safer_attack_options *options;
     sf_shard shard;
     safer_attacker **attackers; /* one per worker */
+    sf_wordlist words;          /* that they share */
     safer_attack_summary summary;
 } attacking;
 
@@ -29,8 +30,14 @@ static safer_status attack_row(void *context, const sf_row *row, int worker, jso
 {
     attacking *r = context;
     safer_attack_result result;
-    safer_status status = safer_attack_text(&result, &r->attackers[worker], r->model, r->lexicon, row->row.text,
-                                            row->row.text_length, row->row.label, r->options, error);
+    safer_status status = SAFER_OK;
+    if (!r->attackers[worker]) {
+        status = sf_attacker_new(&r->attackers[worker], r->model, r->lexicon, r->options, 0, error);
+        if (status != SAFER_OK) return status;
+        r->attackers[worker]->rewrite.words = r->words.lexicon ? &r->words : NULL;
+    }
+    status = safer_attack_text(&result, &r->attackers[worker], r->model, r->lexicon, row->row.text,
+                               row->row.text_length, row->row.label, r->options, error);
     if (status != SAFER_OK) return status;
     result.id = row->row.id;
     *record = sf_attack_record_json(&result, row->index + 1, r->model);
@@ -66,17 +73,24 @@ static json_t *config_of(const attacking *r)
     return config;
 }
 
+/* The words that methods without synonyms put in are scored once. */
+static safer_status make_words(attacking *r, safer_error *error)
+{
+    if (!sf_needs_words(r->options->method)) return SAFER_OK;
+    return sf_wordlist_make(&r->words, r->model, r->lexicon, r->options->words, r->options->batch, error);
+}
+
 /* A helper of a crew: see certify/run.c. */
 static safer_status join_run(void *context, const json_t *theirs, const sf_span *texts, size_t count,
                              safer_error *error)
 {
-    const attacking *r = context;
+    attacking *r = context;
     safer_status status = sf_certify_follow(r->model, theirs, texts, count, error);
     if (status != SAFER_OK) return status;
     json_t *own = config_of(r);
     status = sf_origin_follow(&own, theirs, error);
     json_decref(own);
-    return status;
+    return status == SAFER_OK ? make_words(r, error) : status;
 }
 
 /* Before a run, but not on a helper. */
@@ -88,6 +102,7 @@ static safer_status begin(attacking *r, sf_guard *guard, int **classes, const ch
     SF_TRY(sf_map_labels(classes, r->model, r->data, error));
     SF_TRY(sf_guard_begin(guard, path, resume, r->model, error));
     SF_TRY(sf_certify_probe(r->model, r->data, &r->options->progress, error));
+    SF_TRY(make_words(r, error));
     r->classes = *classes;
 done:
     return status;
@@ -133,11 +148,13 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
                           .join = join_run};
     SF_TRY(sf_rows_run(&rows, path, resume, &r.summary.resumed, error));
     r.summary.seconds = sf_seconds() - start;
+    r.summary.words = r.words.asked;
     if (!helps) *out = r.summary;
 done:
     if (status != SAFER_OK) sf_guard_end(&guard, error);
     for (int i = 0; r.attackers && i <= threads; i++) safer_attacker_free(r.attackers[i]);
     free(r.attackers);
+    sf_wordlist_free(&r.words);
     free(classes);
     json_decref(config);
     return status;

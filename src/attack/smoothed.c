@@ -43,6 +43,12 @@ static void set_rules(sf_victim *v, const uint32_t *choices)
                                   : v->items[v->first[s] + choices[s]].rule;
 }
 
+/* Whether the draw has the token of a slot. */
+static int has_slot(const sf_victim *v, const uint32_t *choices, const uint32_t *draw, size_t slot)
+{
+    return choices[slot] != SF_REMOVED && (!v->slots.deletion || sf_slots_keeps(&v->slots, draw, v->token_of[slot]));
+}
+
 /* The word taken out, or SIZE_MAX. */
 static size_t removed_slot(const sf_victim *v, const uint32_t *choices)
 {
@@ -66,39 +72,76 @@ static safer_status prepare_without(void **out, sf_victim *v, size_t slot, safer
     return v->model->class->prepare(v->model, &v->shadow.lexicon, &v->check_slots, out, error);
 }
 
-/* The draw as a text. */
-static int render_draw(sf_buffer *out, const sf_victim *v, const uint32_t *choices, const uint32_t *draw)
+/* Appends what is drawn into a slot. */
+static int render_slot(sf_buffer *out, const sf_victim *v, const uint32_t *choices, const uint32_t *draw, size_t s)
 {
     const safer_lexicon *l = v->lexicon;
+    const uint32_t drawn = l->kernel.ids[l->kernel.offsets[v->items[v->first[s] + choices[s]].row] + draw[s]];
+    const uint32_t begin = l->words.offsets[drawn];
+    return sf_word_render(out, l->words.pool + begin, l->words.offsets[drawn + 1] - begin - 1,
+                          v->slots.words[v->slots.slots[s]].pattern);
+}
+
+/* The draw as a text, where draws delete: what is kept, one space between two tokens. */
+static int render_kept(sf_buffer *out, const sf_victim *v, const uint32_t *choices, const uint32_t *draw)
+{
+    for (size_t t = 0; t < v->slots.token_count; t++) {
+        const sf_token *token = &v->slots.tokens[t];
+        const int word = token->slot != SF_NONE;
+        if (!sf_slots_keeps(&v->slots, draw, t) || (word && choices[token->slot] == SF_REMOVED)) continue;
+        if ((out->length && sf_buffer_add_byte(out, ' ')) ||
+            (word ? render_slot(out, v, choices, draw, token->slot)
+                  : sf_buffer_add(out, v->slots.text + token->begin, token->end - token->begin)))
+            return -1;
+    }
+    return 0;
+}
+
+/* The draw as a text, in an empty buffer. */
+static int render_draw(sf_buffer *out, const sf_victim *v, const uint32_t *choices, const uint32_t *draw)
+{
     size_t at = 0;
+    if (v->slots.deletion) return render_kept(out, v, choices, draw);
     for (size_t s = 0; s < v->slots.slot_count; s++) {
         const sf_text_word *w = &v->slots.words[v->slots.slots[s]];
         if (sf_buffer_add(out, v->slots.text + at, w->begin - at)) return -1;
         at = w->end;
         if (choices[s] == SF_REMOVED) continue;
-        const uint32_t drawn = l->kernel.ids[l->kernel.offsets[v->items[v->first[s] + choices[s]].row] + draw[s]];
-        const uint32_t begin = l->words.offsets[drawn];
-        if (sf_word_render(out, l->words.pool + begin, l->words.offsets[drawn + 1] - begin - 1, w->pattern)) return -1;
+        if (render_slot(out, v, choices, draw, s)) return -1;
     }
     return sf_buffer_add(out, v->slots.text + at, v->slots.length - at);
+}
+
+/* A draw as the model that was prepared with the shadow numbers it. A word taken out of a text that is not split
+ * has no number: the preparation is one without it. Returns where the next one begins. */
+static uint32_t *map_draw(uint32_t *mapped, const sf_victim *v, const uint32_t *choices, const uint32_t *draw)
+{
+    const size_t slots = v->slots.slot_count, groups = v->sampler.width - slots;
+    for (size_t s = 0; s < slots; s++)
+        if (has_slot(v, choices, draw, s))
+            *mapped++ = v->items[v->first[s] + choices[s]].map[draw[s]];
+        else if (v->slots.deletion)
+            *mapped++ = 0;
+    if (!groups) return mapped;
+    memcpy(mapped, draw + slots, groups * sizeof *mapped);
+    for (size_t s = 0; s < slots; s++)
+        if (choices[s] == SF_REMOVED) mapped[v->token_of[s] / 32] &= ~(1u << v->token_of[s] % 32);
+    return mapped + groups;
 }
 
 /* v->labels = the answers for the first `count` of v->draws. */
 static safer_status ask_draws(sf_victim *v, const void *prepared, const uint32_t *choices, size_t count,
                               safer_error *error)
 {
-    const size_t slots = v->slots.slot_count;
+    const size_t width = v->sampler.width;
     if (prepared) {
         uint32_t *mapped = v->mapped;
-        for (size_t i = 0; i < count; i++)
-            for (size_t s = 0; s < slots; s++)
-                if (choices[s] != SF_REMOVED)
-                    *mapped++ = v->items[v->first[s] + choices[s]].map[v->draws[i * slots + s]];
+        for (size_t i = 0; i < count; i++) mapped = map_draw(mapped, v, choices, v->draws + i * width);
         return sf_model_sample(v->model, prepared, v->mapped, count, v->labels, v->scratch, error);
     }
     for (size_t i = 0; i < count; i++) {
         sf_buffer_clear(&v->texts[i]);
-        if (render_draw(&v->texts[i], v, choices, v->draws + i * slots)) return sf_fail_memory(error);
+        if (render_draw(&v->texts[i], v, choices, v->draws + i * width)) return sf_fail_memory(error);
         v->spans[i] = (sf_span){v->texts[i].bytes ? v->texts[i].bytes : "", v->texts[i].length};
     }
     return sf_model_classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
@@ -118,8 +161,10 @@ safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cos
                    draws = all ? all : v->options.n;
     *cost = draws;
     if (!scores) return SAFER_OK;
-    if (v->prepared && removed != SIZE_MAX) SF_TRY(prepare_without(&without, v, removed, error));
-    const void *prepared = removed == SIZE_MAX ? v->prepared : without;
+    const int whole = removed == SIZE_MAX ||
+                      v->slots.deletion; /* a deleted token leaves no trace: nothing to prepare */
+    if (v->prepared && !whole) SF_TRY(prepare_without(&without, v, removed, error));
+    const void *prepared = whole ? v->prepared : without;
     const sf_stream stream = sf_stream_of(v->options.seed, v->slots.hash, SF_STAGE_ATTACK);
     sf_tally_clear(&v->tally);
     *exact = all > 0;
@@ -132,7 +177,7 @@ safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cos
         SF_TRY(ask_draws(v, prepared, choices, count, error));
         for (size_t i = 0; i < count; i++)
             (void)sf_tally_add(&v->tally, v->labels[i],
-                               all ? sf_enumerate_weight(&v->sampler, visible, v->draws + i * v->sampler.slots) : 1);
+                               all ? sf_enumerate_weight(&v->sampler, visible, v->draws + i * v->sampler.width) : 1);
         done += count;
     }
     *label = winner(v, v->tally.votes);
@@ -162,16 +207,17 @@ static safer_status deploy(deployed *d, const uint32_t *choices, safer_error *er
     if (sf_victim_render(&v->check_text, v, choices)) return sf_fail_memory(error);
     SF_TRY(sf_slots_read(&v->check_slots, v->lexicon, v->check_text.bytes ? v->check_text.bytes : "",
                          v->check_text.length, error));
+    SF_TRY(sf_victim_split(v, &v->check_slots, error));
     SF_TRY(sf_sampler_prepare(&d->sampler, &v->check_slots, v->lexicon, error));
-    const size_t slots = v->check_slots.slot_count;
-    if (sf_grow(&v->draws, &v->draw_capacity, v->options.batch * slots + 1, sizeof *v->draws)) {
+    if (sf_grow(&v->draws, &v->draw_capacity, v->options.batch * d->sampler.width + 1, sizeof *v->draws)) {
         status = sf_fail_memory(error);
         goto done;
     }
-    d->visible = slots;
-    if (v->model->class->prepare) {
+    d->visible = v->check_slots.slot_count;
+    if (sf_victim_prepares(v)) {
         SF_TRY(v->model->class->prepare(v->model, v->lexicon, &v->check_slots, &d->prepared, error));
-        if (v->model->class->visible) d->visible = v->model->class->visible(d->prepared);
+        if (v->model->class->visible && !sf_deletes(v->options.deletion))
+            d->visible = v->model->class->visible(d->prepared);
     }
     d->stream = sf_stream_of(v->options.seed, v->check_slots.hash, SF_STAGE_RECHECK);
 done:
@@ -181,12 +227,11 @@ done:
 static safer_status ask_deployed(deployed *d, size_t count, safer_error *error)
 {
     sf_victim *v = d->victim;
-    const size_t slots = v->check_slots.slot_count;
     v->checks += count;
     if (d->prepared) return sf_model_sample(v->model, d->prepared, v->draws, count, v->labels, v->scratch, error);
     for (size_t i = 0; i < count; i++) {
         sf_buffer_clear(&v->texts[i]);
-        if (sf_slots_render(&v->texts[i], &v->check_slots, v->lexicon, v->draws + i * slots))
+        if (sf_slots_render(&v->texts[i], &v->check_slots, v->lexicon, v->draws + i * d->sampler.width))
             return sf_fail_memory(error);
         v->spans[i] = (sf_span){v->texts[i].bytes ? v->texts[i].bytes : "", v->texts[i].length};
     }
@@ -197,7 +242,6 @@ static safer_status ask_deployed(deployed *d, size_t count, safer_error *error)
 static safer_status enumerate(sf_finding *out, deployed *d, uint64_t draws, safer_error *error)
 {
     sf_victim *v = d->victim;
-    const size_t slots = v->check_slots.slot_count;
     sf_tally_clear(&v->tally);
     for (uint64_t first = 0; first < draws;) {
         const size_t count = draws - first < v->options.batch ? (size_t)(draws - first) : v->options.batch;
@@ -206,7 +250,7 @@ static safer_status enumerate(sf_finding *out, deployed *d, uint64_t draws, safe
         if (status != SAFER_OK) return status;
         for (size_t i = 0; i < count; i++)
             (void)sf_tally_add(&v->tally, v->labels[i],
-                               sf_enumerate_weight(&d->sampler, d->visible, v->draws + i * slots));
+                               sf_enumerate_weight(&d->sampler, d->visible, v->draws + i * d->sampler.width));
         first += count;
     }
     const int won = winner(v, v->tally.votes);

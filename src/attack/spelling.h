@@ -53,7 +53,10 @@ typedef struct sf_spelling {
 
 void sf_spelling_free(sf_spelling *spelling);
 
-static inline int sf_is_spelling(safer_attack_method method) { return method >= SAFER_ATTACK_HOMOGLYPH; }
+static inline int sf_is_spelling(safer_attack_method method)
+{
+    return method >= SAFER_ATTACK_HOMOGLYPH && method <= SAFER_ATTACK_TYPO;
+}
 
 /* Attacks the text, for the class that must not win any more (-1: what is answered). */
 safer_status sf_spelling_attack(sf_spelling *spelling, const char *text, size_t length, int target, safer_error *error);

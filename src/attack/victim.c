@@ -71,6 +71,7 @@ void sf_victim_free(sf_victim *v)
     sf_buffer_free(&v->check_text);
     free(v->first);
     free(v->items);
+    free(v->token_of);
     free(v->votes);
     free(v->draws);
     free(v->mapped);
@@ -140,21 +141,30 @@ static int list_items(sf_victim *v)
     return 0;
 }
 
+safer_status sf_victim_split(const sf_victim *v, sf_slots *slots, safer_error *error)
+{
+    return sf_slots_split(slots, v->options.deletion, error);
+}
+
 /* What the smoothed classifier needs: preparation and room for draws. */
 static safer_status prepare_votes(sf_victim *v, safer_error *error)
 {
-    safer_status status = SAFER_OK;
-    const size_t slots = v->slots.slot_count;
-    if (slots && v->options.batch > SIZE_MAX / sizeof *v->draws / slots) return sf_fail_memory(error);
-    if (sf_grow(&v->draws, &v->draw_capacity, v->options.batch * slots + 1, sizeof *v->draws) ||
-        sf_grow(&v->mapped, &v->mapped_capacity, v->options.batch * slots + 1, sizeof *v->mapped) ||
-        sf_grow(&v->sampler.rules, &v->sampler.capacity, slots + 1, sizeof *v->sampler.rules))
+    safer_status status;
+    SF_TRY(sf_victim_split(v, &v->slots, error));
+    SF_TRY(sf_sampler_prepare(&v->sampler, &v->slots, v->lexicon, error));
+    const size_t width = v->sampler.width;
+    if (width && v->options.batch > SIZE_MAX / sizeof *v->draws / width) return sf_fail_memory(error);
+    if (sf_grow(&v->draws, &v->draw_capacity, v->options.batch * width + 1, sizeof *v->draws) ||
+        sf_grow(&v->mapped, &v->mapped_capacity, v->options.batch * width + 1, sizeof *v->mapped) ||
+        sf_grow(&v->token_of, &v->token_capacity, v->slots.slot_count + 1, sizeof *v->token_of))
         return sf_fail_memory(error);
-    v->sampler.slots = v->sampler.width = slots;
-    if (!v->model->class->prepare) return SAFER_OK;
+    for (size_t t = 0; t < v->sampler.token_count; t++)
+        if (v->slots.tokens[t].slot != SF_NONE) v->token_of[v->slots.tokens[t].slot] = (uint32_t)t;
+    if (!sf_victim_prepares(v)) return SAFER_OK;
     SF_TRY(sf_shadow_make(&v->shadow, v->lexicon, &v->slots, error));
     SF_TRY(v->model->class->prepare(v->model, &v->shadow.lexicon, &v->slots, &v->prepared, error));
-    if (v->model->class->visible) v->visible = v->model->class->visible(v->prepared);
+    if (v->model->class->visible && !sf_deletes(v->options.deletion))
+        v->visible = v->model->class->visible(v->prepared);
 done:
     return status;
 }

@@ -17,8 +17,9 @@
 
 typedef struct sf_victim_options {
     int smoothed;
-    uint64_t n;           /* draws that vote on a text; texts with no more draws are enumerated */
-    uint64_t max_queries; /* 0: any number */
+    uint64_t n;              /* draws that vote on a text; texts with no more draws are enumerated */
+    safer_deletion deletion; /* smoothed: draws delete tokens so often; zeros: none */
+    uint64_t max_queries;    /* 0: any number */
     uint64_t seed;
     size_t batch;
     int ties_lose; /* the target must win strictly, as a certificate says it does */
@@ -64,15 +65,17 @@ typedef struct sf_victim {
     uint32_t *first; /* (slots+1): where a slot's items begin; the first is the text's own word */
     sf_item *items;
     size_t first_capacity, item_capacity;
-    size_t visible; /* slots that a change can matter in */
-    int target;     /* the class to keep from winning; -1: not known yet */
+    size_t visible;     /* slots that a change can matter in */
+    uint32_t *token_of; /* (slots): the token of each, where draws delete */
+    size_t token_capacity;
+    int target; /* the class to keep from winning; -1: not known yet */
 
     sf_shadow shadow; /* smoothed: one preparation for all texts in reach */
     void *prepared;
     sf_sampler sampler;
     sf_tally tally;
     uint64_t *votes;          /* (classes) */
-    uint32_t *draws, *mapped; /* (batch, slots) */
+    uint32_t *draws, *mapped; /* (batch, width) */
     size_t draw_capacity, mapped_capacity;
 
     sf_memory memory;
@@ -97,6 +100,15 @@ void sf_victim_free(sf_victim *victim); /* NULL is fine */
 
 /* The next text, which must outlive it. Nothing is asked yet. */
 safer_status sf_victim_read(sf_victim *victim, const char *text, size_t length, safer_error *error);
+
+/* Splits a text that was read into the tokens that the classifier's draws delete; nothing where they do not. */
+safer_status sf_victim_split(const sf_victim *victim, sf_slots *slots, safer_error *error);
+
+/* Whether the model is prepared for texts, or asked about each draw as a text. */
+static inline int sf_victim_prepares(const sf_victim *v)
+{
+    return v->model->class->prepare && (v->model->class->deletes || !sf_deletes(v->options.deletion));
+}
 
 /* How many words may stand in a slot, its own included. */
 static inline uint32_t sf_victim_choices(const sf_victim *v, size_t slot)

@@ -60,6 +60,7 @@ NAMED(safer_charcnn_size, "size", "small", "large");
 NAMED(safer_method, "method", "adaptive", "binomial", "hoeffding", "ibp");
 NAMED(safer_edit_kind, "edit-kind", "any", "replace", "insert", "delete");
 NAMED(safer_stage, "stage", "selection", "certification");
-NAMED(safer_attack_method, "method", "textfooler", "genetic", "pwws", "random", "homoglyph", "zerowidth", "typo");
+NAMED(safer_attack_method, "method", "textfooler", "genetic", "pwws", "random", "homoglyph", "zerowidth", "typo",
+      "insert", "delete", "outoflist");
 NAMED(safer_gate_kind, "gate", "accuracy", "recall", "not-worse");
 NAMED(safer_outcome, "outcome", "failed", "succeeded", "skipped");

@@ -45,8 +45,7 @@ void sf_sampler_free(sf_sampler *sampler)
     *sampler = (sf_sampler){0};
 }
 
-/* The support item that holds the point r of 0 .. total-1. */
-static uint32_t item_at(const sf_draw_rule *rule, uint32_t r)
+uint32_t sf_draw_item(const sf_draw_rule *rule, uint32_t r)
 {
     if (rule->equal == 1) return r;
     if (rule->equal) return r / rule->equal;
@@ -74,8 +73,8 @@ static uint32_t draw_slot(const sf_sampler *sampler, sf_stream stream, uint64_t 
 {
     const sf_draw_rule *rule = &sampler->rules[s];
     const uint64_t product = (uint64_t)block[s % 4] * rule->total;
-    return item_at(rule, (uint32_t)product >= rule->reject ? (uint32_t)(product >> 32)
-                                                           : draw_again(rule, stream, sample, (uint32_t)s));
+    return sf_draw_item(rule, (uint32_t)product >= rule->reject ? (uint32_t)(product >> 32)
+                                                                : draw_again(rule, stream, sample, (uint32_t)s));
 }
 
 /* Bit t of bits: whether token t is kept. */

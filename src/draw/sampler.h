@@ -17,6 +17,9 @@ typedef struct sf_draw_rule {
     const uint32_t *weights;
 } sf_draw_rule;
 
+/* The item of the support that holds the point r of 0 .. total-1. */
+uint32_t sf_draw_item(const sf_draw_rule *rule, uint32_t r);
+
 /* How a slot with this word draws. */
 sf_draw_rule sf_sampler_rule(const safer_lexicon *lexicon, uint32_t word);
 

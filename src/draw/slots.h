@@ -70,6 +70,7 @@ static inline size_t sf_slots_origin(const sf_slots *slots, size_t byte)
 /* From here on, until the next text is read, draws delete each token so often. Zeros: nothing is deleted, and nothing
  * changes. */
 safer_status sf_slots_split(sf_slots *slots, safer_deletion deletion, safer_error *error);
+#define SF_SPLIT ((safer_deletion){.chance = 0.5}) /* where tokens alone are wanted */
 
 /* The numbers of a draw. First, of every slot an index into the support of its word. Of a text that is split
  * there follow bits, 32 to a number, the lowest first: bit t is 1 where token t is kept. */

@@ -127,25 +127,28 @@ const char *safer_run_outcome(const safer_run *run, size_t row)
 
 /* ---------------------------------------------------------------- comparing */
 
-static int format_of(const safer_run *run) { return run->is_attack ? run->attack.format : run->config.format; }
+/* A member that both have, the same, or neither has. */
+static int is_same(const json_t *a, const json_t *b, const char *member)
+{
+    const json_t *one = json_object_get(a, member), *other = json_object_get(b, member);
+    return one || other ? json_equal(one, other) : 1;
+}
+
+const char *sf_runs_differ(const json_t *a, const json_t *b)
+{
+    if (!is_same(a, b, "kind")) return ": certificates and attacks cannot be compared";
+    if (!is_same(a, b, "format"))
+        return " have different formats: whether they are about the same texts cannot be seen; make the older one "
+               "again";
+    if (!sf_origin_is_same(a, b, "data")) return " are about different texts";
+    if (!is_same(a, b, "radius")) return " have different radii";
+    return is_same(a, b, "edits") && is_same(a, b, "edit_kind") ? NULL : " are about different edits";
+}
 
 static safer_status check_pair(const safer_run *a, const safer_run *b, size_t i, size_t k, safer_error *error)
 {
-    if (a->is_attack != b->is_attack)
-        return sf_fail(error, SAFER_INVALID, "runs %zu and %zu: certificates and attacks cannot be compared", i + 1,
-                       k + 1);
-    if (format_of(a) != format_of(b))
-        return sf_fail(error, SAFER_INVALID,
-                       "runs %zu and %zu have different formats: whether they are about the same texts cannot be seen; "
-                       "make the older one again",
-                       i + 1, k + 1);
-    if (!sf_origin_is_same(a->json, b->json, "data"))
-        return sf_fail(error, SAFER_INVALID, "runs %zu and %zu are about different texts", i + 1, k + 1);
-    if (!json_equal(json_object_get(a->json, "radius"), json_object_get(b->json, "radius")))
-        return sf_fail(error, SAFER_INVALID, "runs %zu and %zu have different radii", i + 1, k + 1);
-    if (a->certified.edits != b->certified.edits || a->certified.edit_kind != b->certified.edit_kind)
-        return sf_fail(error, SAFER_INVALID, "runs %zu and %zu are about different edits", i + 1, k + 1);
-    return SAFER_OK;
+    const char *difference = sf_runs_differ(a->json, b->json);
+    return difference ? sf_fail(error, SAFER_INVALID, "runs %zu and %zu%s", i + 1, k + 1, difference) : SAFER_OK;
 }
 
 static safer_comparison compare(const safer_run *a, const safer_run *b)
@@ -167,8 +170,7 @@ static int by_p_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Holm: the smallest p-value times their number, the next times one less, and never falling. */
-static safer_status adjust(safer_comparison *pairs, size_t count, safer_error *error)
+safer_status sf_comparisons_adjust(safer_comparison *pairs, size_t count, safer_error *error)
 {
     safer_comparison **order = sf_alloc(count, sizeof *order);
     double least = 0;
@@ -195,5 +197,5 @@ safer_status safer_compare(safer_comparison *out, const safer_run *const *runs, 
             out[made].first = i;
             out[made++].second = k;
         }
-    return adjust(out, made, error);
+    return sf_comparisons_adjust(out, made, error);
 }

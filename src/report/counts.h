@@ -21,10 +21,15 @@ typedef struct sf_counts {
     size_t products[SF_BINS];            /* texts by 1 - q, from 0 to 1 */
     size_t queries[SF_DECADES][SF_BINS]; /* texts by the logarithm of their queries, from 0 to 1, 2, ... decades: how
                                             many are drawn depends on all runs of the report */
-    uint64_t most_queries;
-    unsigned char raster[SF_RASTER_Y][SF_RASTER_X]; /* the bound above q: wrong, right, certified */
+    uint64_t least_queries, most_queries;
+    size_t radii[SAFER_RADII + 1]; /* texts by the largest radius certified: 0, 1, 2 to 4, ... 20 and more, all */
+    size_t texts, moved;           /* all of them, and those with q above 0 */
+    unsigned char raster[SF_RASTER_Y][SF_RASTER_X]; /* the bound above sf_shown_q: wrong, right, certified */
 } sf_counts;                                        /* begin with zeros */
 
-void sf_counts_add(sf_counts *counts, const sf_record *record);
+/* The q that a page shows beside the bound of a text: that of all words or, of a run with edits, of what was asked. */
+double sf_shown_q(const sf_record *record, const sf_config *config);
+
+void sf_counts_add(sf_counts *counts, const sf_record *record, const sf_config *config);
 
 #endif

@@ -32,4 +32,11 @@ safer_status sf_run_identified(const safer_run *run, safer_error *error);
 /* Whether a run can be held against a baseline: it is about the same texts and claims no less. */
 safer_status sf_run_matches(const safer_run *run, const safer_run *baseline, safer_error *error);
 
+/* Why two runs cannot be compared text by text, from their configurations: " have different radii", to follow their
+ * names. NULL: they can. */
+const char *sf_runs_differ(const json_t *a, const json_t *b);
+
+/* Holm: the smallest p-value times their number, the next times one less, and never falling. */
+safer_status sf_comparisons_adjust(safer_comparison *pairs, size_t count, safer_error *error);
+
 #endif

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_LENGTH = 60, ID_LENGTH = 120, LABEL_LENGTH = 40 }; /* shown, in characters */
+enum { NAME_LENGTH = 60, ID_LENGTH = 120, LABEL_LENGTH = 40, TITLE_LENGTH = 200 }; /* shown, in characters */
 
 /* Only what carries this mark may run or style the page. The author of a text cannot guess it,
  * because it depends on the answers of the model; it is the same for the same runs. */
@@ -49,6 +49,12 @@ static void put_mark(sf_writer *out, size_t run)
             "<svg class=\"mark\" viewBox=\"0 0 12 12\" aria-hidden=\"true\">"
             "<rect class=\"f%zu\" width=\"12\" height=\"12\" rx=\"3\"/></svg> ",
             run % SF_PLOT_COLOURS);
+}
+
+void sf_page_name(sf_writer *out, const sf_report_run *run, size_t number)
+{
+    put_mark(out, number);
+    put_name(out, run);
 }
 
 /* ------------------------------------------------------------------ figures */
@@ -89,9 +95,23 @@ static void put_tile(sf_writer *out, const char *class, const char *name, const 
     sf_put(out, "</dd></div>\n");
 }
 
-/* What is certified against edits, in a sentence. */
-static void put_edits(sf_writer *out, const safer_summary *s)
+/* The steps of the fold that a run's lexicon has; "" where it has none. */
+static const char *fold_of(const sf_report_run *run)
 {
+    const json_t *fold = json_object_get(json_object_get(run->json, "lexicon"), "fold");
+    const char *steps = json_string_value(json_object_get(fold, "steps"));
+    return steps ? steps : "";
+}
+
+/* What is certified besides synonyms, in a sentence each. */
+static void put_beyond(sf_writer *out, const sf_report_run *run)
+{
+    const safer_summary *s = &run->summary;
+    if (s->folded) {
+        sf_put(out, "<p>Characters: every spelling that folds to the same text (<bdi>");
+        sf_put_html_short(out, fold_of(run), 200);
+        sf_put(out, "</bdi>), exactly.</p>\n");
+    }
     if (!s->edits) return;
     sf_putf(out, "<p>Edits of words, numbers and marks (%s), beside synonyms: ", safer_edit_kind_name(s->edit_kind));
     for (size_t i = 0; i < s->edits; i++) {
@@ -156,8 +176,7 @@ static void put_figures(sf_writer *out, const sf_report_run *run, size_t number)
     if (sf_report_run_has_votes(run) && s->labelled && !s->about_predictions)
         put_tile(out, "", "certified", "answered or not: the paper’s figure", s->certified, s->labelled);
     sf_put(out, "</dl>\n");
-    if (s->folded) sf_put(out, "<p>Characters: every spelling that folds to the same text.</p>\n");
-    put_edits(out, s);
+    put_beyond(out, run);
     put_facts(out, run);
     sf_put(out, "</article>\n");
 }
@@ -167,8 +186,7 @@ static void put_radius_row(sf_writer *out, const sf_page *page, size_t i, int an
 {
     const safer_summary *s = &page->runs[i].summary;
     sf_put(out, "<tr><th scope=\"row\">");
-    put_mark(out, i);
-    put_name(out, &page->runs[i]);
+    sf_page_name(out, &page->runs[i], i);
     sf_putf(out, "</th><td>%s</td>", answered ? safer_summary_headline(s).name : "certified, answered or not");
     for (size_t r = 0; r < SAFER_RADII; r++) {
         const safer_figure f = sf_summary_headline_at(s, r);
@@ -202,50 +220,83 @@ static void put_radius_table(sf_writer *out, const sf_page *page)
 
 /* -------------------------------------------------------------------- plots */
 
+static void put_margin(sf_writer *out, const sf_page *page, size_t i)
+{
+    char name[32];
+    snprintf(name, sizeof name, "margin-%zu", i);
+    sf_putf(out, "<figure class=\"margin\" data-run=\"%zu\"><figcaption>Margin of every text", i);
+    if (page->run_count > 1) {
+        sf_put(out, ": ");
+        sf_page_name(out, &page->runs[i], i);
+    }
+    sf_put(out, "</figcaption>\n");
+    sf_plot_margin(out, &page->runs[i], name, 0);
+    sf_put(out, "</figure>\n");
+}
+
+static const char *flat_of(const sf_plot *plot, const sf_page *page)
+{
+    return plot->flat ? plot->flat(page->runs, page->run_count) : NULL;
+}
+
 static void put_plots(sf_writer *out, const sf_page *page)
 {
     sf_put(out, "<section aria-labelledby=\"plots\"><h2 id=\"plots\">Plots</h2>\n<div class=\"plots\">\n");
     for (const sf_plot *plot = sf_plots; plot->name; plot++) {
-        if (!sf_plot_applies(plot, page->runs, page->run_count)) continue;
+        if (!sf_plot_applies(plot, page->runs, page->run_count) || flat_of(plot, page)) continue;
         sf_putf(out, "<figure><figcaption>%s</figcaption>\n", plot->title);
         plot->draw(out, page->runs, page->run_count, plot->name, 0);
         sf_put(out, "</figure>\n");
     }
+    for (size_t i = 0; i < page->run_count; i++)
+        if (sf_report_run_has_votes(&page->runs[i]) && !sf_plot_margin_flat(&page->runs[i])) put_margin(out, page, i);
+    sf_put(out, "</div>\n");
+    for (const sf_plot *plot = sf_plots; plot->name; plot++)
+        if (sf_plot_applies(plot, page->runs, page->run_count) && flat_of(plot, page))
+            sf_putf(out, "<p class=\"flat\"><strong>%s</strong>: %s.</p>\n", plot->title, flat_of(plot, page));
     for (size_t i = 0; i < page->run_count; i++) {
-        char name[32];
-        if (!sf_report_run_has_votes(&page->runs[i])) continue;
-        snprintf(name, sizeof name, "margin-%zu", i);
-        sf_putf(out, "<figure class=\"margin\" data-run=\"%zu\"><figcaption>Margin of every text", i);
-        if (page->run_count > 1) {
-            sf_put(out, ": ");
-            put_mark(out, i);
-            put_name(out, &page->runs[i]);
-        }
-        sf_put(out, "</figcaption>\n");
-        sf_plot_margin(out, &page->runs[i], name, 0);
-        sf_put(out, "</figure>\n");
+        const sf_report_run *run = &page->runs[i];
+        if (!sf_report_run_has_votes(run) || !sf_plot_margin_flat(run)) continue;
+        sf_put(out, "<p class=\"flat\"><strong>Margin of every text</strong> of ");
+        sf_page_name(out, run, i);
+        sf_putf(out, ": %s.</p>\n", sf_plot_margin_flat(run));
     }
-    sf_put(out, "</div></section>\n");
+    sf_put(out, "</section>\n");
 }
 
 /* -------------------------------------------------------------------- table */
 
+enum { IN_EDITS = 1, IN_ATTACKS }; /* columns that are there only with runs that delete words, or with attacks */
+
 static const struct {
-    const char *key, *title, *meaning;
+    const char *key, *meaning;
+    int numbers, only;
 } columns[] = {
-    {"row", "row", "place in the data"},
-    {"id", "id", "the text's id"},
-    {"label", "label", "in the data"},
-    {"prediction", "prediction", "of the smoothed classifier"},
-    {"base", "base", "answer of the base model"},
-    {"words", "words", "in the text"},
-    {"slots", "slots", "words that may change"},
-    {"bound", "bound", "lower bound on the vote, cut"},
-    {"q", "q", "how far the vote can be moved, rounded up"},
-    {"radius", "radius", "words an attacker may change without effect"},
-    {"certified", "certified", "at the asked radius"},
-    {"queries", "queries", "of the base model"},
+    {"row", "place in the data", 1, 0},
+    {"id", "the text's id", 0, 0},
+    {"label", "in the data", 0, 0},
+    {"prediction", "of the smoothed classifier", 0, 0},
+    {"base", "answer of the base model", 0, 0},
+    {"words", "in the text", 1, 0},
+    {"slots", "words that may change", 1, 0},
+    {"bound", "lower bound on the vote, cut", 1, 0},
+    {"q", "how far the vote can be moved, rounded up; with edits: by those asked for", 1, 0},
+    {"radius", "words an attacker may change without effect", 1, 0},
+    {"edits", "edits without effect beside synonyms, of those asked for", 1, IN_EDITS},
+    {"certified", "at the asked radius, and edits", 0, 0},
+    {"queries", "of the base model", 1, 0},
+    {"attack", "what attacks made of it", 0, IN_ATTACKS},
 };
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+static int has_edits(const sf_page *page)
+{
+    int found = 0;
+    for (size_t i = 0; i < page->run_count; i++) found |= sf_report_run_has_edits(&page->runs[i]);
+    return found;
+}
+
+static const char *const fates[] = {"–", "held", "fell", "wrong before"}; /* of sf_fate; web/report.js has them too */
 
 static void put_cell(sf_writer *out, const char *string, size_t most)
 {
@@ -257,26 +308,38 @@ static void put_cell(sf_writer *out, const char *string, size_t most)
     sf_put(out, "</bdi></td>");
 }
 
-static void put_myriads(sf_writer *out, uint32_t n) { sf_putf(out, "<td>%u.%04u</td>", n / 10000, n % 10000); }
-
-static void put_row(sf_writer *out, const sf_report_run *run, size_t k)
+static void put_myriads(sf_writer *out, uint32_t n)
 {
+    sf_putf(out, "<td class=\"n\">%u.%04u</td>", n / 10000, n % 10000);
+}
+
+/* Of the first run. */
+static void put_row(sf_writer *out, const sf_page *page, size_t k)
+{
+    const sf_report_run *run = &page->runs[0];
     const sf_record *e = &run->records[k];
-    sf_putf(out, "<tr><td>%zu</td>", sf_page_row(run->count, k) + 1);
+    sf_putf(out, "<tr><td class=\"n\">%zu</td>", sf_page_row(run->count, k) + 1);
     put_cell(out, e->id, ID_LENGTH);
     put_cell(out, sf_report_run_label(run, e->label), LABEL_LENGTH);
     put_cell(out, e->abstained ? "abstained" : sf_report_run_label(run, e->prediction), LABEL_LENGTH);
     put_cell(out, sf_report_run_label(run, e->base), LABEL_LENGTH);
-    sf_putf(out, "<td>%zu</td><td>%zu</td>", e->words, e->slots);
+    sf_putf(out, "<td class=\"n\">%zu</td><td class=\"n\">%zu</td>", e->words, e->slots);
     if (sf_report_run_has_votes(run)) {
         put_myriads(out, sf_myriads_down(e->bound));
         put_myriads(out, sf_myriads_up(e->q));
     } else {
-        sf_put(out, "<td>–</td><td>–</td>");
+        sf_put(out, "<td class=\"n\">–</td><td class=\"n\">–</td>");
     }
-    sf_put(out, "<td>");
+    sf_put(out, "<td class=\"n\">");
     put_radius(out, e->radius);
-    sf_putf(out, "</td><td>%s</td><td>%llu</td></tr>\n", e->certified ? "yes" : "no", (unsigned long long)e->queries);
+    sf_put(out, "</td>");
+    if (has_edits(page) && sf_report_run_has_edits(run))
+        sf_putf(out, "<td class=\"n\">%zu</td>", e->edits);
+    else if (has_edits(page))
+        sf_put(out, "<td class=\"n\">–</td>");
+    sf_putf(out, "<td>%s</td><td class=\"n\">%llu</td>", e->certified ? "yes" : "no", (unsigned long long)e->queries);
+    if (page->attack_count) sf_putf(out, "<td>%s</td>", fates[sf_report_fate(page->attacks, page->attack_count, 0, k)]);
+    sf_put(out, "</tr>\n");
 }
 
 static void put_table(sf_writer *out, const sf_page *page)
@@ -308,11 +371,14 @@ static void put_table(sf_writer *out, const sf_page *page)
     sf_put(out,
            "</p>\n<div id=\"window\" class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of texts\">"
            "<table id=\"table\" class=\"plain\">\n<thead><tr>");
-    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
-        sf_putf(out, "<th scope=\"col\" data-key=\"%s\" title=\"%s\">%s</th>", columns[c].key, columns[c].meaning,
-                columns[c].title);
+    for (size_t c = 0; c < COLUMNS; c++) {
+        if (columns[c].only == IN_EDITS && !has_edits(page)) continue;
+        if (columns[c].only == IN_ATTACKS && !page->attack_count) continue;
+        sf_putf(out, "<th scope=\"col\"%s data-key=\"%s\" title=\"%s\">%s</th>",
+                columns[c].numbers ? " class=\"n\"" : "", columns[c].key, columns[c].meaning, columns[c].key);
+    }
     sf_put(out, "</tr></thead>\n<tbody>\n");
-    for (size_t k = 0; k < shown; k++) put_row(out, run, k);
+    for (size_t k = 0; k < shown; k++) put_row(out, page, k);
     sf_put(out, "</tbody></table></div></section>\n");
 }
 
@@ -390,6 +456,8 @@ static long long record_visible(const sf_record *e) { return (long long)e->visib
 static long long record_bound(const sf_record *e) { return sf_myriads_down(e->bound); }
 static long long record_q(const sf_record *e) { return sf_myriads_up(e->q); }
 static long long record_radius(const sf_record *e) { return e->radius == SAFER_ALL ? -1 : (long long)e->radius; }
+static long long record_edits(const sf_record *e) { return (long long)e->edits; }
+static long long record_tokens(const sf_record *e) { return (long long)e->tokens; }
 static long long record_queries(const sf_record *e) { return (long long)e->queries; }
 static long long record_n(const sf_record *e) { return (long long)e->n; }
 static long long record_margin(const sf_record *e) { return sf_myriads_below(e->margin); }
@@ -406,8 +474,21 @@ static void put_column(sf_writer *out, const sf_report_run *run, const char *nam
     sf_put(out, "]");
 }
 
-static void put_run_data(sf_writer *out, const sf_report_run *run, size_t texts)
+/* What attacks made of the texts: numbers of sf_fate. */
+static void put_fates(sf_writer *out, const sf_page *page, size_t run)
 {
+    size_t on_it = 0;
+    for (size_t a = 0; a < page->attack_count; a++) on_it += page->attacks[a].of_run[run];
+    if (!on_it) return;
+    sf_put(out, ",\"attack\":[");
+    for (size_t k = 0; k < page->runs[run].shown; k++)
+        sf_putf(out, "%s%d", k ? "," : "", (int)sf_report_fate(page->attacks, page->attack_count, run, k));
+    sf_put(out, "]");
+}
+
+static void put_run_data(sf_writer *out, const sf_page *page, size_t number)
+{
+    const sf_report_run *run = &page->runs[number];
     static const struct {
         const char *name;
         number_of number;
@@ -421,7 +502,7 @@ static void put_run_data(sf_writer *out, const sf_report_run *run, size_t texts)
     sf_put(out, "{\"name\":");
     sf_put_json_short(out, run->name, NAME_LENGTH);
     sf_putf(out, ",\"rows\":%zu,\"texts\":%zu,\"lexicon\":%d,\"remote\":%d,\"labels\":[", run->count,
-            run->has_data ? texts : 0, run->has_data ? run->lexicon : -1, run->config.remote != 0);
+            run->has_data ? page->texts : 0, run->has_data ? run->lexicon : -1, run->config.remote != 0);
     for (size_t k = 0; k < run->config.classes; k++) {
         if (k) sf_put(out, ",");
         sf_put_json_short(out, sf_report_run_label(run, (int)k), LABEL_LENGTH);
@@ -435,6 +516,14 @@ static void put_run_data(sf_writer *out, const sf_report_run *run, size_t texts)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put_column(out, run, numbers[i].name, numbers[i].number);
     if (!sf_report_run_has_votes(run)) put_column(out, run, "margin", record_margin);
+    if (sf_report_run_has_edits(run)) {
+        sf_putf(out, ",\"editsAsked\":%zu,\"editKind\":\"%s\",\"radiusAsked\":%lld", run->summary.edits,
+                safer_edit_kind_name(run->summary.edit_kind),
+                run->config.radius == SAFER_ALL ? -1LL : (long long)run->config.radius);
+        put_column(out, run, "edits", record_edits);
+        put_column(out, run, "tokens", record_tokens);
+    }
+    put_fates(out, page, number);
     sf_put(out, "}");
 }
 
@@ -444,7 +533,7 @@ static void put_data(sf_writer *out, const sf_page *page)
             SF_TEXTS_PER_BLOCK, SF_WORDS_PER_BLOCK);
     for (size_t i = 0; i < page->run_count; i++) {
         if (i) sf_put(out, ",");
-        put_run_data(out, &page->runs[i], page->texts);
+        put_run_data(out, page, i);
     }
     sf_put(out, "]}</script>\n");
 }
@@ -461,8 +550,9 @@ static void put_head(sf_writer *out, const sf_page *page)
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
             "style-src 'nonce-%016llx'; script-src 'nonce-%016llx'\">\n",
             nonce, nonce);
-    sf_put(out, "<title>safer: ");
-    for (size_t i = 0; i < page->run_count; i++) {
+    sf_put(out, page->title ? "<title>" : "<title>safer: ");
+    if (page->title) sf_put_html_short(out, page->title, TITLE_LENGTH);
+    for (size_t i = 0; i < page->run_count && !page->title; i++) {
         if (i) sf_put(out, ", ");
         sf_put_html_short(out, page->runs[i].name, NAME_LENGTH);
     }
@@ -474,17 +564,29 @@ static void put_head(sf_writer *out, const sf_page *page)
 void sf_page_begin(sf_writer *out, const sf_page *page)
 {
     put_head(out, page);
+    sf_put(out, "<body>\n<a class=\"skip\" href=\"#texts\">Skip to the texts</a>\n<header><h1>");
+    if (page->title)
+        sf_put_html_short(out, page->title, TITLE_LENGTH);
+    else
+        sf_put(out, "Certified robustness");
     sf_put(out,
-           "<body>\n<a class=\"skip\" href=\"#texts\">Skip to the texts</a>\n<header><h1>Certified robustness</h1>\n"
-           "<p>How many texts are classified rightly, and for how many it is proven that no exchange of words "
-           "for their synonyms changes the answer. No figure is rounded up.</p></header>\n<main>\n"
-           "<section aria-labelledby=\"figures\"><h2 id=\"figures\">Figures</h2>\n<div class=\"runs\">\n");
+           "</h1>\n<p>How many texts are classified rightly, and for how many it is proven that no exchange of words "
+           "for their synonyms changes the answer. No figure is rounded up.</p></header>\n<main>\n");
+    if (page->notes.length) {
+        sf_put(out, "<section aria-labelledby=\"notes\"><h2 id=\"notes\">Notes</h2>\n<p class=\"notes\" dir=\"auto\">");
+        sf_put_html(out, page->notes.bytes, page->notes.length);
+        sf_put(out, "</p></section>\n");
+    }
+    sf_put(out, "<section aria-labelledby=\"figures\"><h2 id=\"figures\">Figures</h2>\n<div class=\"runs\">\n");
     for (size_t i = 0; i < page->run_count; i++) put_figures(out, &page->runs[i], i);
     sf_put(out, "</div>\n");
     put_radius_table(out, page);
     sf_put(out, "</section>\n");
+    sf_page_pairs(out, page);
     sf_page_classes(out, page);
     put_plots(out, page);
+    sf_page_costs(out, page);
+    sf_page_attacks(out, page);
     put_table(out, page);
     put_configurations(out, page);
     sf_put(out, "</main>\n<footer class=\"soft\">Written by safer " SAFER_VERSION ".</footer>\n");

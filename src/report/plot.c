@@ -83,14 +83,14 @@ static void begin(sf_writer *out, const char *name, int alone, size_t runs, cons
     sf_putf(out, "<rect width=\"%d\" height=\"%d\" fill=\"var(--bg)\"/>", WIDTH, height);
 }
 
-/* The legend; `votes`: of the runs with votes. */
-static void end(sf_writer *out, const sf_report_run *runs, size_t count, int votes)
+/* The legend of the runs for which `has` holds; NULL: of all. */
+static void end(sf_writer *out, const sf_report_run *runs, size_t count, int (*has)(const sf_report_run *run))
 {
     size_t place = 0;
     for (size_t i = 0; i < count && count > 1; i++) {
         double x = LEFT + (place % 2 ? AREA_WIDTH / 2 : 0), y = HEIGHT + LEGEND * (double)(place / 2) + 10;
         char class[24];
-        if (votes && !sf_report_run_has_votes(&runs[i])) continue;
+        if (has && !has(&runs[i])) continue;
         place++;
         snprintf(class, sizeof class, "curve r%d%s", colour(i), dashes(i));
         put_line(out, class, x, y, x + 22, y);
@@ -131,6 +131,27 @@ static void put_whisker(sf_writer *out, const char *class, double x, size_t part
 
 static double share_of(size_t part, size_t whole) { return whole ? (double)part / (double)whole : 0; }
 
+/* The curve of a run: figures of rising strength at even steps, each with its interval. Runs stand a little apart, so
+ * that intervals do not hide one another. */
+static void put_curve(sf_writer *out, const safer_figure *at, size_t steps, size_t run, size_t count, size_t places)
+{
+    const double shift = ((double)run - ((double)count - 1) / 2) * 5;
+    char class[24];
+    snprintf(class, sizeof class, "whisker r%d", colour(run));
+    for (size_t r = 0; r < steps; r++)
+        put_whisker(out, class, at_x(((double)r + .5) / (double)places) + shift, at[r].part, at[r].whole);
+    for (int points = 0; points < 2; points++) {
+        sf_putf(out, "<path class=\"%s r%d%s\" d=\"", points ? "points" : "curve", colour(run),
+                points ? "" : dashes(run));
+        for (size_t r = 0; r < steps; r++) {
+            sf_put(out, points || !r ? "M" : "L");
+            put_point(out, at_x(((double)r + .5) / (double)places) + shift, at_y(share_of(at[r].part, at[r].whole)));
+            if (points) sf_put(out, "h0");
+        }
+        sf_put(out, "\"/>");
+    }
+}
+
 static void draw_radius(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
 {
     begin(out, name, alone, count, "Certified and answered, by radius",
@@ -144,29 +165,80 @@ static void draw_radius(sf_writer *out, const sf_report_run *runs, size_t count,
     }
     put_x_title(out, "words that an attacker may change");
     for (size_t i = 0; i < count; i++) {
-        char class[24];
         safer_figure at[SAFER_RADII];
         for (size_t r = 0; r < SAFER_RADII; r++) at[r] = sf_summary_headline_at(&runs[i].summary, r);
-        /* Runs stand a little apart, so that intervals do not hide one another. */
-        double shift = ((double)i - ((double)count - 1) / 2) * 5;
-        snprintf(class, sizeof class, "whisker r%d", colour(i));
-        for (size_t r = 0; r < SAFER_RADII; r++)
-            put_whisker(out, class, at_x(((double)r + .5) / SAFER_RADII) + shift, at[r].part, at[r].whole);
-        sf_putf(out, "<path class=\"curve r%d%s\" d=\"", colour(i), dashes(i));
-        for (size_t r = 0; r < SAFER_RADII; r++) {
-            sf_put(out, r ? "L" : "M");
-            put_point(out, at_x(((double)r + .5) / SAFER_RADII) + shift, at_y(share_of(at[r].part, at[r].whole)));
-        }
-        sf_put(out, "\"/>");
-        sf_putf(out, "<path class=\"points r%d\" d=\"", colour(i));
-        for (size_t r = 0; r < SAFER_RADII; r++) {
-            sf_put(out, "M");
-            put_point(out, at_x(((double)r + .5) / SAFER_RADII) + shift, at_y(share_of(at[r].part, at[r].whole)));
-            sf_put(out, "h0");
-        }
-        sf_put(out, "\"/>");
+        put_curve(out, at, SAFER_RADII, i, count, SAFER_RADII);
     }
-    end(out, runs, count, 0);
+    end(out, runs, count, NULL);
+}
+
+/* What is certified at one radius is certified at the smaller ones: equal figures are the same texts. */
+static const char *radius_flat(const sf_report_run *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sf_summary_headline_at(&runs[i].summary, 0).part !=
+            sf_summary_headline_at(&runs[i].summary, SAFER_RADII - 1).part)
+            return NULL;
+    return "the same texts whether one word may change or all of them";
+}
+
+/* -------------------------------------------------------- accuracy by edits */
+
+static void draw_edits(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < count; i++)
+        if (runs[i].summary.edits > most) most = runs[i].summary.edits;
+    begin(out, name, alone, count, "Certified and answered, by edits",
+          "The share of texts certified against 1, 2 and more edits of words, numbers and marks beside synonyms, "
+          "and answered, a line for each run, with 95% intervals.");
+    put_percent_axis(out, 100, 5);
+    for (size_t r = 0; r < most; r += 1 + most / 16) {
+        char label[24];
+        snprintf(label, sizeof label, "%zu", r + 1);
+        put_text(out, at_x(((double)r + .5) / (double)most), HEIGHT - BOTTOM + 18, "mid", label);
+    }
+    put_x_title(out, "edits, beside synonyms in as many words as were asked for");
+    for (size_t i = 0; i < count; i++) {
+        safer_figure at[SAFER_EDITS];
+        if (!sf_report_run_has_edits(&runs[i])) continue;
+        for (size_t r = 0; r < runs[i].summary.edits; r++) at[r] = sf_summary_headline_edits(&runs[i].summary, r);
+        put_curve(out, at, runs[i].summary.edits, i, count, most);
+    }
+    end(out, runs, count, sf_report_run_has_edits);
+}
+
+/* -------------------------------------------------------- radii of the texts */
+
+static void draw_radii(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
+{
+    static const char *const labels[] = {"0", "1", "2–4", "5–9", "10–19", "20+", "all"};
+    const double group = (double)AREA_WIDTH / (SAFER_RADII + 1), bar = fmin(30, group * .84 / (double)count);
+    begin(out, name, alone, count, "Largest certified radius",
+          "How many texts have which largest radius: 0, 1, 2 to 4, 5 to 9, 10 to 19, 20 and more, or all words; "
+          "a bar for each run.");
+    put_percent_axis(out, 100, 5);
+    for (size_t r = 0; r <= SAFER_RADII; r++) {
+        const double middle = LEFT + ((double)r + .5) * group;
+        put_text(out, middle, HEIGHT - BOTTOM + 18, "mid", labels[r]);
+        for (size_t i = 0; i < count; i++) {
+            const double height = share_of(runs[i].counts->radii[r], runs[i].count) * AREA_HEIGHT;
+            char class[24];
+            snprintf(class, sizeof class, "f%d", colour(i));
+            put_box(out, class, middle + ((double)i - (double)count / 2) * bar + 1, TOP + AREA_HEIGHT - height,
+                    fmax(1, bar - 2), height);
+        }
+    }
+    put_x_title(out, "words that may change in a text, at most, without effect");
+    end(out, runs, count, NULL);
+}
+
+static const char *radii_flat(const sf_report_run *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t r = 1; r < SAFER_RADII; r++)
+            if (runs[i].counts->radii[r]) return NULL;
+    return "all words or none: no text is certified against some of its changes alone";
 }
 
 /* ------------------------------------------------- clean, smoothed, certified */
@@ -217,7 +289,7 @@ static void draw_accuracy(sf_writer *out, const sf_report_run *runs, size_t coun
         }
     }
     put_x_title(out, "of the texts with a label (stable: of all texts)");
-    end(out, runs, count, 0);
+    end(out, runs, count, NULL);
 }
 
 /* ------------------------------------------------------------ distributions */
@@ -286,7 +358,7 @@ static void draw_queries(sf_writer *out, const sf_report_run *runs, size_t count
                  d < 7 ? powers[d] : "");
     }
     put_x_title(out, "queries of the base model, votes and certificate");
-    end(out, runs, count, 1);
+    end(out, runs, count, sf_report_run_has_votes);
 }
 
 static void put_unit_axis(sf_writer *out)
@@ -304,20 +376,44 @@ static void draw_products(sf_writer *out, const sf_report_run *runs, size_t coun
     put_unit_axis(out);
     put_line(out, "limit", at_x(.5), TOP, at_x(.5), TOP + AREA_HEIGHT);
     put_x_title(out, "1 − q; certifiable against all changes right of 0.5");
-    end(out, runs, count, 1);
+    end(out, runs, count, sf_report_run_has_votes);
+}
+
+static const char *queries_flat(const sf_report_run *runs, size_t count)
+{
+    uint64_t first = 0;
+    for (size_t i = 0, found = 0; i < count; i++) {
+        const sf_counts *c = runs[i].counts;
+        if (!sf_report_run_has_votes(&runs[i]) || !c->texts) continue;
+        if (c->least_queries != c->most_queries || (found && c->most_queries != first)) return NULL;
+        first = c->most_queries;
+        found = 1;
+    }
+    return first == 1 ? "one for every text" : "the same for every text; the figures have their sum";
+}
+
+static const char *products_flat(const sf_report_run *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sf_report_run_has_votes(&runs[i]) && runs[i].counts->moved) return NULL;
+    return "1 for every text: exchanged words change nothing of what is drawn, and q is 0";
 }
 
 const sf_plot sf_plots[] = {
-    {"radius", "Certified and answered, by radius", draw_radius, 0},
-    {"accuracy", "Clean, smoothed, certified and answered", draw_accuracy, 0},
-    {"queries", "Queries per text", draw_queries, 1},
-    {"products", "Product of overlaps", draw_products, 1},
+    {"radius", "Certified and answered, by radius", draw_radius, NULL, radius_flat},
+    {"edits", "Certified and answered, by edits", draw_edits, sf_report_run_has_edits, NULL},
+    {"accuracy", "Clean, smoothed, certified and answered", draw_accuracy, NULL, NULL},
+    {"radii", "Largest certified radius", draw_radii, NULL, radii_flat},
+    {"queries", "Queries per text", draw_queries, sf_report_run_has_votes, queries_flat},
+    {"products", "Product of overlaps", draw_products, sf_report_run_has_votes, products_flat},
     {0},
 };
 
 int sf_plot_applies(const sf_plot *plot, const sf_report_run *runs, size_t count)
 {
-    return !plot->votes || sf_report_runs_have_votes(runs, count);
+    for (size_t i = 0; i < count; i++)
+        if (!plot->has || plot->has(&runs[i])) return 1;
+    return 0;
 }
 
 /* ------------------------------------------------------- margin against q */
@@ -339,12 +435,23 @@ static void put_points(sf_writer *out, const sf_counts *counts)
     }
 }
 
+const char *sf_plot_margin_flat(const sf_report_run *run)
+{
+    return run->counts->moved || sf_report_run_has_edits(run)
+               ? NULL
+               : "q is 0, so that every text is certified whose bound is above one half; the table has the bounds";
+}
+
 void sf_plot_margin(sf_writer *out, const sf_report_run *run, const char *name, int alone)
 {
     static const char *const words[] = {"wrong", "right, not certified", "certified"};
-    begin(out, name, alone, 2, "Margin of every text", /* room for one line of legend */
-          "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. "
-          "Texts above the broken line are certified against all changes.");
+    begin(
+        out, name, alone, 2, "Margin of every text", /* room for one line of legend */
+        sf_report_run_has_edits(run)
+            ? "Every text as a point: to the right q for the edits and synonyms that were asked for, upwards the bound "
+              "on the vote for its class. Texts above the broken line are certified against these."
+            : "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. "
+              "Texts above the broken line are certified against all changes.");
     sf_put(out, "<path class=\"zone\" d=\"M");
     put_point(out, at_x(0), at_y(.5));
     sf_put(out, "L");

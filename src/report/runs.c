@@ -11,11 +11,11 @@ const char *sf_report_run_label(const sf_report_run *run, int label) { return sf
 
 int sf_report_run_has_votes(const sf_report_run *run) { return run->config.method != SAFER_METHOD_IBP; }
 
-int sf_report_runs_have_votes(const sf_report_run *runs, size_t count)
+int sf_report_run_has_edits(const sf_report_run *run) { return run->summary.edits > 0; }
+
+int sf_report_run_held(const sf_report_run *run, size_t row)
 {
-    for (size_t i = 0; i < count; i++)
-        if (sf_report_run_has_votes(&runs[i])) return 1;
-    return 0;
+    return (unsigned char)run->held.bytes[row / 8] >> row % 8 & 1;
 }
 
 size_t sf_page_rows(size_t texts) { return texts < SF_PAGE_ROWS ? texts : SF_PAGE_ROWS; }
@@ -50,21 +50,31 @@ static void add_to_hash(sf_report_run *run, const sf_record *record)
     run->hash = sf_hash(reals, sizeof reals, run->hash);
 }
 
+static int add_held(sf_report_run *run, const sf_record *record)
+{
+    if (run->count % 8 == 0 && sf_buffer_add_byte(&run->held, 0)) return -1;
+    run->held.bytes[run->count / 8] = (char)(run->held.bytes[run->count / 8] | sf_record_holds(record)
+                                                                                   << run->count % 8);
+    return 0;
+}
+
 static safer_status take_record(void *context, json_t *json, const sf_record *record, size_t line, safer_error *error)
 {
     sf_report_run *run = context;
     const char *fault = fault_of(record);
     (void)json;
     if (fault) return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", run->path, line, fault);
-    sf_counts_add(run->counts, record);
+    sf_counts_add(run->counts, record, &run->config);
     add_to_hash(run, record);
+    if (add_held(run, record)) return sf_fail_memory(error);
     if (run->count++ != sf_page_row(run->config.texts, run->shown)) return SAFER_OK;
     if (sf_grow(&run->records, &run->capacity, run->shown + 1, sizeof *run->records) ||
         sf_buffer_add(&run->ids, record->id, strlen(record->id) + 1))
         return sf_fail_memory(error);
     sf_record *kept = &run->records[run->shown++];
     *kept = *record;
-    kept->vote = kept->counts = kept->total = kept->margins = NULL;
+    kept->q = sf_shown_q(record, &run->config);
+    kept->vote = kept->counts = kept->total = kept->margins = kept->q_edits = NULL;
     return SAFER_OK;
 }
 
@@ -88,6 +98,7 @@ void sf_report_run_free(sf_report_run *run)
     free(run->records);
     free(run->counts);
     sf_buffer_free(&run->ids);
+    sf_buffer_free(&run->held);
     safer_summary_free(&run->summary);
     *run = (sf_report_run){0};
 }

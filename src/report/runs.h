@@ -10,6 +10,8 @@
  * data; figures and pictures are about all of them. */
 enum { SF_PAGE_ROWS = 100000 };
 
+enum { SF_MOST_RUNS = 16 }; /* that colours and broken lines can distinguish */
+
 /* How many of so many texts are shown, and which is the k-th of them; both from 0. */
 size_t sf_page_rows(size_t texts);
 size_t sf_page_row(size_t texts, size_t k);
@@ -22,10 +24,11 @@ typedef struct sf_report_run {
     sf_config config;
     safer_summary summary;
     size_t count;       /* of its texts, */
-    sf_record *records; /* and of those that are shown; their ids are in `ids`, and their JSON is gone */
+    sf_record *records; /* and of those that are shown; their ids are in `ids`, their JSON is gone, q is sf_shown_q */
     size_t shown, capacity;
     sf_buffer ids;     /* terminated, one after the other */
     sf_counts *counts; /* of all texts */
+    sf_buffer held;    /* a bit for each, the lowest first: it is certified for its own label, and answered */
     uint64_t hash;     /* of what the model answered to all of them */
     int has_data;      /* the report was given its texts, */
     int lexicon;       /* and the lexicon of this number; -1: none */
@@ -48,6 +51,7 @@ const char *sf_report_run_label(const sf_report_run *run, int label); /* "" for 
 
 /* Whether its certificates come from votes on draws, not from interval bounds. */
 int sf_report_run_has_votes(const sf_report_run *run);
-int sf_report_runs_have_votes(const sf_report_run *runs, size_t count); /* one of them at least */
+int sf_report_run_has_edits(const sf_report_run *run);        /* and from draws that delete words */
+int sf_report_run_held(const sf_report_run *run, size_t row); /* from 0, of all texts */
 
 #endif

@@ -44,6 +44,51 @@ const inScript = name => new Function(readFileSync(new URL('../../web/page.js', 
   readFileSync(new URL('../../web/explorer.js', import.meta.url), 'utf8').split('\n').find(line => line.startsWith(`const ${name} =`)) + `; return ${name};`)();
 
 export const tests = {
+  async 'explorer: an example, a link to it, and the certificate as a file'() {
+    const page = await visit('plain');
+    await page.click('#example');
+    const text = await page.inputValue('#text');
+    assert.ok(text.includes('wonderful film'));
+    await page.click('button.main');
+    await finished(page, 'original');
+    await page.waitForSelector('#keep:not([hidden])');
+    await accessible(page);
+    const waiting = page.waitForEvent('download');
+    await page.click('#export');
+    const saved = JSON.parse(readFileSync(await (await waiting).path(), 'utf8')), answer = await predict('plain', text);
+    assert.equal(saved.original.text, text);
+    assert.deepEqual(saved.original.answer, answer);
+    assert.equal(saved.changed, null);
+    assert.equal(saved.original.certificate.certified, answer.certified);
+    assert.ok(saved.model.model.sha256);
+    await page.click('#share');
+    await page.waitForFunction(() => document.getElementById('kept').textContent.startsWith('The link'));
+    const link = await page.evaluate(() => location.href);
+    await shot(page, 'explorer-keep');
+    await leave(page);
+    const other = await web.visit(link);
+    other.home = servers.plain.url;
+    await finished(other, 'original');
+    assert.equal(await other.inputValue('#text'), text);
+    await leave(other);
+    const broken = await web.visit(servers.plain.url + '/#text=%E0%A4');
+    broken.home = servers.plain.url;
+    await broken.waitForFunction(() => document.getElementById('model').textContent);
+    assert.equal(await broken.inputValue('#text'), '');
+    await leave(broken);
+  },
+
+  async 'explorer: a server with edits says what it certifies'() {
+    const page = await visit('edits');
+    assert.match(await page.textContent('#model'), /Draws delete words with chance 0\.800; up to 1 edit is certified\./);
+    assert.equal(facts.explorer.edits.length, 1);
+    for (const text of facts.explorer.edits) {
+      await certify(page, text);
+      assert.match(await verdict(page, 'original'), /So it does with up to 1 word, number or mark taken out\./);
+    }
+    await leave(page);
+  },
+
   async 'explorer: no share is rounded up, and no bound to the side that claims more'() {
     const percent = inScript('percent');
     for (const [share, shown] of [[.75047, '75.0%'], [.9996, '99.9%'], [1, '100.0%'], [0, '0.0%'], [.29, '29.0%'], [.57, '57.0%'], [2 / 3, '66.6%'],
@@ -141,8 +186,8 @@ export const tests = {
     await page.keyboard.type(facts.explorer.text.slice(0, 120));
     await page.keyboard.press('Control+Enter');
     await finished(page, 'original');
-    await page.keyboard.press('Tab'); /* Certify */
-    await page.keyboard.press('Tab');
+    await page.waitForSelector('#keep:not([hidden])');
+    for (let i = 0; i < 5; i++) await page.keyboard.press('Tab'); /* certify, example, link, file, the first word */
     assert.equal(await page.evaluate(() => document.activeElement.textContent), facts.explorer.word);
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('ArrowLeft');

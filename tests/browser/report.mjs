@@ -147,12 +147,77 @@ export const tests = {
     await page.waitForSelector('#text[open] .said');
     const dialog = await page.textContent('#text .config');
     assert.ok(dialog.includes('q' + facts.demo[0].point.shownQ), dialog);
+    assert.equal(await page.locator('figure.margin circle.chosen').count(), 1);
     await page.keyboard.press('Escape');
-    await page.locator('figure.margin[data-run="1"] svg.plot').focus();
-    await page.keyboard.press('ArrowRight');
-    await page.keyboard.press('Enter');
-    await page.waitForSelector('#text[open]');
-    assert.equal(await page.inputValue('#by-run'), '1');
+    assert.equal(await page.locator('figure.margin[data-run="1"]').count(), 0, 'a picture that would say nothing');
+    assert.ok((await page.textContent('.flat')).includes('component: q is 0'));
+    await page.selectOption('#by-run', '1');
+    await openFirst(page); /* it has no picture to mark */
+    await leave(page);
+    const edits = await visit('edits.html');
+    await edits.locator('figure.margin[data-run="1"] svg.plot').focus();
+    await edits.keyboard.press('ArrowRight');
+    await edits.keyboard.press('Enter');
+    await edits.waitForSelector('#text[open]');
+    assert.equal(await edits.inputValue('#by-run'), '1');
+    await leave(edits);
+  },
+
+  async 'edits and folds: curve, column, words; title and notes'() {
+    for (const options of [{ viewport: { width: 400, height: 900 } }, { viewport: { width: 1600, height: 1000 }, colorScheme: 'dark' }]) {
+      const page = await visit('edits.html', options), { first, certified } = facts.demo[0].edits;
+      assert.equal(await page.textContent('h1'), 'Edits & <i>folds</i>');
+      assert.ok((await page.textContent('.notes')).startsWith('Notes & <b>more</b>\n'));
+      assert.ok((await page.textContent('article:nth-child(2)')).includes('every spelling that folds to the same text'));
+      assert.equal(await page.locator('figure:has(#edits-title) svg').count(), 1);
+      await page.selectOption('#by-run', '1');
+      await sort(page, 'edits');
+      await sort(page, 'edits');
+      const shown = await column(page, 10);
+      assert.equal(Number(shown[0]) > 0, certified > 0);
+      assert.deepEqual(shown, shown.slice().sort((a, b) => b - a));
+      await page.evaluate(hash => { location.hash = hash; }, `#text=2.${first + 1}`);
+      await page.waitForSelector('#text[open] .verdict');
+      assert.match(await page.textContent('#text .verdict'), /So it does with up to 1 word, number or mark put in, taken out or replaced, beside any synonyms\./);
+      assert.match(await page.textContent('#text .config'), /edits \(any\)1 of 2/);
+      await accessible(page);
+      await page.keyboard.press('Escape');
+      await accessible(page);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+      await shot(page, 'edits-' + options.viewport.width, { fullPage: true });
+      await leave(page);
+    }
+  },
+
+  async 'attacks: a table, a column, filters'() {
+    const page = await visit('demo.html'), all = facts.demo[0].texts;
+    assert.match((await page.textContent('#attacks ~ div')).replace(/\s+/g, ' '), /textfooler on the base model ?topk ?3 of 400/);
+    const keys = await page.$$eval('#table th', heads => heads.map(head => head.dataset.key)), at = keys.indexOf('attack');
+    assert.deepEqual((await column(page, at)).slice(0, 4), ['fell', 'held', 'wrong before', '\u2013']);
+    for (const [outcome, count] of [['fell to an attack', 1], ['held against every attack', 1]]) {
+      await page.selectOption('#by-outcome', outcome);
+      assert.equal(await status(page), `${count} of ${all} texts`);
+    }
+    await leave(page);
+    const bare = await visit('bare.html');
+    assert.equal(await bare.locator('#by-outcome option', { hasText: 'attack' }).count(), 0);
+    await leave(bare);
+  },
+
+  async 'on paper: the first texts and no empty pages, dark on light'() {
+    const page = await visit('large.html', { colorScheme: 'dark' });
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+    assert.ok(await brightness(page) > 600);
+    await page.evaluate(() => window.dispatchEvent(new Event('beforeprint')));
+    assert.equal(await page.locator('#table tbody tr').count(), 200);
+    assert.equal(await page.locator('#table tbody tr.gap').count(), 0);
+    assert.equal(await page.textContent('#printed'), 'The first 200 of them:');
+    assert.equal(await page.locator('#controls').isVisible(), false);
+    assert.ok(await page.evaluate(() => { const w = document.getElementById('window'); return w.scrollHeight <= w.clientHeight; }), 'all rows can be seen');
+    await page.emulateMedia({ media: 'screen', colorScheme: 'dark' });
+    await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
+    assert.ok(await page.locator('#table tbody tr').count() < 100);
+    assert.ok(await brightness(page) < 150);
     await leave(page);
   },
 
@@ -261,7 +326,8 @@ export const tests = {
   async 'a run by interval bounds has no votes to show'() {
     const page = await visit('bounds.html');
     assert.deepEqual(await page.$$eval('article', articles => articles.map(article => article.querySelectorAll('.tile').length)), [2, 4]);
-    assert.equal(await page.locator('figure.margin').count(), 1);
+    assert.equal(await page.locator('figure.margin').count(), 0);
+    assert.equal(await page.locator('.flat').filter({ hasText: 'Margin' }).count(), 1);
     assert.deepEqual([...new Set([...await column(page, 7), ...await column(page, 8)])], ['\u2013']);
     await openFirst(page);
     const panel = await page.textContent('#text .config');
