@@ -267,6 +267,13 @@ class Honest(unittest.TestCase):
         self.assertEqual((done.code, done.out.count("\n")), (FOUND, 2), done)
         self.assertTrue(done.out.endswith("\n1 fault: the run does not hold\n"), done.out)
 
+    def test_long(self):
+        """a text with more draws than Python likes to write out: 2^32 ways or more for each of 600 tokens"""
+        write("long.tsv", "a\t1\t" + "A good film. " * 150 + "\n")
+        must("certify", *NGRAM, "--lexicon", "topk.lex", "--data", "long.tsv", "--delete", 0.9, "--n", 50, "-o", "long.jsonl", "--quiet")
+        done = check("long.jsonl", "topk.lex", "long.tsv")
+        self.assertEqual((done.code, done.err), (HOLDS, ""), done)
+
     def test_model(self):
         """with the model, the draws are made and asked again: the same counts; with another model, other counts"""
         for model in (EXEC, "server:classify"):

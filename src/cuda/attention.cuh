@@ -206,7 +206,8 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 && KIND <= ATTEND_L
                 }
             }
         }
-        if (KIND == ATTEND_LOCAL || (k + 1) * keys > length)
+        const bool near = first + 31 - k * keys <= r.window && (k + 1) * keys - 1 - first <= r.window; /* all see all */
+        if ((KIND == ATTEND_LOCAL && !near) || (k + 1) * keys > length)
 #pragma unroll
             for (int i = 0; i < 64; i++) {
                 const int key = k * keys + (i / 4 % 8) * 8 + (lane & 3) * 2 + (i & 1);
