@@ -1,4 +1,7 @@
-/* Attacks on one text: skip it or search it, and report what was found. */
+/* Attacks on one text: skip it or search it, and report what was found.
+ *
+ * What a method finds counts only if it is really fooled: the model itself answers otherwise or, where votes are
+ * sampled, fresh draws bear it out at the level of the options. docs/attack.md has the methods. */
 #include "attack/attack.h"
 
 #include "attack/records.h"

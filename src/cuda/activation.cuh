@@ -8,8 +8,8 @@
 namespace sf
 {
 
-/* The error function to 1.5e-7 (Abramowitz and Stegun 7.1.26), in about a third of erff's instructions: what it makes is
- * rounded to bf16. */
+/* The error function to 1.5e-7 (Abramowitz and Stegun 7.1.26), in about a third of erff's instructions: what it makes
+ * is rounded to bf16. */
 __device__ inline float erf_fast(float x)
 {
     const float z = fabsf(x), t = __fdividef(1, fmaf(0.3275911f, z, 1));

@@ -71,8 +71,8 @@ template <int KIND> __device__ inline void tiles_seen(int *begin, int *end, int 
     *end = (most + SF_ATTEND_KEYS - 1) / SF_ATTEND_KEYS;
 }
 
-/* The column, of those that are there, of a distance that stands at `at` in the table. Texts that are not as long as the
- * longest have columns for all their distances; rows behind their end, which nobody reads, get one that is there. */
+/* The column, of those that are there, of a distance that stands at `at` in the table. Texts have columns for all their
+ * distances; rows behind their end, which nobody reads, get one that is there. */
 __device__ inline int place_column(const relation &r, int at)
 {
     return min(max(r.buckets[at] - r.low, 0), r.columns - 1);
