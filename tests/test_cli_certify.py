@@ -389,8 +389,6 @@ class Certify(Verbs):
             done = certify(*WITH_C, "--data", "demo/test.tsv", *given)
             self.assertEqual((done.code, done.err.count("\n")), (USAGE, 1), done)
             self.assertIn(words, done.err)
-        done = run("attack", "--against", whole, *WITH_C, "--data", "demo/test.tsv", "--limit", 30)
-        self.assertIn("its draws delete words", done.err)
         answer = json.loads(self.ok(run("predict", *base[:4], "--delete", 0.5, "--edit-kind", "delete", "--edits", 2, "--seed", 1, "--json",
                                         "A wonderful film.")))["answers"][0]
         self.assertEqual((answer["tokens"], answer["exact"]), (4, True))
