@@ -1,8 +1,9 @@
 /* `trial edits`: certificates against words put in, taken out or replaced. Small lexicons, chances and classifiers are
  * made up; every text that an attacker can make by edits and synonyms is tried, with every draw, in whole numbers.
  *
- * Tokens are LETTERS words and numbers, so that all texts of up to LONGEST tokens, and all draws of them, have numbers:
- * by length, then as numbers of base LETTERS. What a text is drawn to is computed once for all instances of a GROUP. */
+ * Tokens are four words and numbers in texts of up to 4 tokens or, where the chance to be deleted depends on the length
+ * (keep:1, whose bins end at 1, 3 and 7), two in texts of up to 8: so all texts and all draws of them have numbers, by
+ * length, then as numbers of base 4 or 2. What a text is drawn to is computed once for all instances of a GROUP. */
 #define _GNU_SOURCE
 #include "trial.h"
 
@@ -11,9 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LETTERS = 4, LONGEST = 4, STRINGS = 1 + 4 + 16 + 64 + 256 };
+enum { LETTERS = 4, LONGEST = 8, STRINGS = 511 };
 
-static const int first_of[LONGEST + 2] = {0, 1, 5, 21, 85, 341};
 static const char *const letters[LETTERS] = {"good", "fine", "film", "7"}; /* the last is no word */
 
 typedef struct string {
@@ -21,10 +21,12 @@ typedef struct string {
     int letter[LONGEST];
 } string;
 
-/* One lexicon and one chance to be deleted, in eighths. */
+/* One lexicon and one chance to be deleted, in eighths, or by length. */
 typedef struct world {
     safer_lexicon *lexicon;
-    uint32_t eighths;
+    uint32_t eighths;                         /* 0: keep:1 */
+    int letters, strings, first[LONGEST + 2]; /* first[n]: the number of the first string of n letters */
+    size_t longest;
     int synonym[LETTERS][LETTERS];
     uint32_t weight[LETTERS][LETTERS], total[LETTERS]; /* kernels */
     uint64_t drawn[STRINGS][STRINGS], whole[STRINGS];  /* [text][draw], and their sums */
@@ -46,12 +48,12 @@ typedef struct counts {
     size_t wrong;
 } counts;
 
-static string string_of(int number)
+static string string_of(const world *w, int number)
 {
     string s = {0};
-    while (number >= first_of[s.length + 1]) s.length++;
-    number -= first_of[s.length];
-    for (size_t i = s.length; i-- > 0; number /= LETTERS) s.letter[i] = number % LETTERS;
+    while (number >= w->first[s.length + 1]) s.length++;
+    number -= w->first[s.length];
+    for (size_t i = s.length; i-- > 0; number /= w->letters) s.letter[i] = number % w->letters;
     return s;
 }
 
@@ -68,7 +70,7 @@ static void read_kernel(world *w)
         const safer_word word = safer_lexicon_word(w->lexicon, number[x]);
         w->weight[x][x] = 0;
         w->total[x] = word.total;
-        for (int y = 0; y < LETTERS; y++) {
+        for (int y = 0; y < w->letters; y++) {
             for (size_t i = 0; i < word.support_count; i++)
                 if (word.support[i] == number[y]) w->weight[x][y] = word.weights[i];
             for (size_t i = 0; i < word.synonym_count; i++) w->synonym[x][y] |= word.synonyms[i] == number[y];
@@ -76,10 +78,26 @@ static void read_kernel(world *w)
     }
 }
 
+/* The bin of a length, and the chance to be deleted there, *out of what is returned (docs/edits.md). */
+static int bin_of(size_t length)
+{
+    int bin = -1;
+    for (; length; length /= 2) bin++;
+    return bin;
+}
+
+static uint64_t chance_of(uint64_t *out, const world *w, size_t length)
+{
+    const uint64_t first = length ? UINT64_C(1) << bin_of(length) : 0;
+    *out = w->eighths ? w->eighths : first > 1 ? first - 1 : 1;
+    return w->eighths ? 8 : first > 1 ? first : UINT64_C(1) << 32;
+}
+
 static void draw_everything(world *w)
 {
-    for (int number = 0; number < STRINGS; number++) {
-        const string s = string_of(number);
+    for (int number = 0; number < w->strings; number++) {
+        const string s = string_of(w, number);
+        uint64_t out, whole = chance_of(&out, w, s.length);
         uint64_t *weights = w->drawn[number];
         memset(weights, 0, sizeof w->drawn[number]);
         weights[0] = w->whole[number] = 1;
@@ -87,15 +105,15 @@ static void draw_everything(world *w)
             uint64_t next[STRINGS] = {0};
             const int x = s.letter[i];
             for (int length = 0; length <= (int)i; length++)
-                for (int d = first_of[length]; d < first_of[length + 1]; d++) {
-                    next[d] += weights[d] * w->eighths * w->total[x];
-                    for (int z = 0; z < LETTERS; z++)
-                        next[first_of[length + 1] + (d - first_of[length]) * LETTERS + z] += weights[d] *
-                                                                                             (8 - w->eighths) *
-                                                                                             w->weight[x][z];
+                for (int d = w->first[length]; d < w->first[length + 1]; d++) {
+                    next[d] += weights[d] * out * w->total[x];
+                    for (int z = 0; z < w->letters; z++)
+                        next[w->first[length + 1] + (d - w->first[length]) * w->letters + z] += weights[d] *
+                                                                                                (whole - out) *
+                                                                                                w->weight[x][z];
                 }
             memcpy(weights, next, sizeof next);
-            w->whole[number] *= 8 * w->total[x];
+            w->whole[number] *= whole * w->total[x];
         }
     }
 }
@@ -103,12 +121,18 @@ static void draw_everything(world *w)
 static void world_make(world *w, uint64_t seed, uint64_t number)
 {
     static const char *const tables[] = {"good\tfine\n", "good\tfine\nfine\tfilm\n", "good\tfine film\n"};
+    static const char *const plain = "film\tpicture\n"; /* of no letter but one */
     static const char *const kernels[] = {"topk:1", "topk:2", "topk:3", "component", "representative"};
     trial_random r = random_of(seed, 'W', number);
     safer_lexicon_free(w->lexicon);
-    *w = (world){.lexicon = trial_import(tables[random_below(&r, 3)], NULL, NULL, NULL, random_chance(&r, 30),
-                                         kernels[random_below(&r, 5)])};
-    w->eighths = 4 + random_below(&r, 4);
+    const int by_length = random_chance(&r, 25);
+    *w = (world){.letters = by_length ? 2 : LETTERS, .longest = by_length ? 8 : 4};
+    w->lexicon = trial_import(by_length ? random_chance(&r, 50) ? plain : tables[0] : tables[random_below(&r, 3)], NULL,
+                              NULL, NULL, random_chance(&r, 30), kernels[random_below(&r, 5)]);
+    if (!by_length) w->eighths = 4 + random_below(&r, 4);
+    for (size_t n = 0, strings = 1; n <= w->longest; n++, strings *= (size_t)w->letters)
+        w->first[n + 1] = w->first[n] + (int)strings;
+    w->strings = w->first[w->longest + 1];
     read_kernel(w);
     draw_everything(w);
 }
@@ -143,7 +167,7 @@ static int edits_between(const world *w, string from, string to, safer_edit_kind
 static void count_classes(uint64_t weight[CLASSES], const instance *i, int text)
 {
     memset(weight, 0, CLASSES * sizeof *weight);
-    for (int d = 0; d < STRINGS; d++)
+    for (int d = 0; d < i->world->strings; d++)
         if (i->answer[d] >= 0) weight[i->answer[d]] += i->world->drawn[text][d];
 }
 
@@ -158,11 +182,11 @@ static int wins(const uint64_t weight[CLASSES], size_t classes, int class)
  * tried. */
 static int edits_to_fall(counts *n, const instance *i, int class, size_t synonyms)
 {
-    const string from = string_of(i->text);
+    const string from = string_of(i->world, i->text);
     int fewest = 99;
-    for (int to = 0; to < STRINGS; to++) {
+    for (int to = 0; to < i->world->strings; to++) {
         uint64_t weight[CLASSES];
-        const int edits = edits_between(i->world, from, string_of(to), i->options.edit_kind, synonyms);
+        const int edits = edits_between(i->world, from, string_of(i->world, to), i->options.edit_kind, synonyms);
         if (edits >= fewest) continue;
         count_classes(weight, i, to);
         n->tried++;
@@ -187,19 +211,19 @@ static void make_classifier(instance *i, trial_random *r)
     const int y = (int)random_below(r, (uint32_t)i->classes), sharp = random_chance(r, 75);
     const uint32_t noise = random_below(r, 60), silent = random_chance(r, 10) ? 10 : 0;
     int to;
-    do to = (int)random_below(r, STRINGS);
-    while (edits_between(w, string_of(i->text), string_of(to), i->options.edit_kind, i->options.radius) >
+    do to = (int)random_below(r, (uint32_t)w->strings);
+    while (edits_between(w, string_of(w, i->text), string_of(w, to), i->options.edit_kind, i->options.radius) >
            (int)i->options.edits);
-    for (int d = 0; d < STRINGS; d++) {
+    for (int d = 0; d < w->strings; d++) {
         const double before = (double)w->drawn[i->text][d], after = (double)w->drawn[to][d];
         ranks[d][0] = (before > 0 ? after / before : 1e30) * (1 + 1e-9 * random_unit(r));
         ranks[d][1] = d;
     }
-    qsort(ranks, STRINGS, sizeof *ranks, compare_ratio);
+    qsort(ranks, (size_t)w->strings, sizeof *ranks, compare_ratio);
     const uint64_t half = random_chance(r, 60) ? w->whole[to] / 2
                                                : (uint64_t)((double)w->whole[to] * (.45 + .1 * random_unit(r)));
     uint64_t sum = 0;
-    for (int k = 0; k < STRINGS; k++) {
+    for (int k = 0; k < w->strings; k++) {
         const int d = (int)ranks[k][1], fits = sum + w->drawn[to][d] <= half;
         const int other = (y + 1 + (int)random_below(r, (uint32_t)i->classes - 1)) % (int)i->classes;
         if (fits) sum += w->drawn[to][d];
@@ -212,7 +236,7 @@ static void make_classifier(instance *i, trial_random *r)
 static void write_text(instance *i, trial_random *r)
 {
     static const char *const gaps[] = {" ", "  ", "\t", "\n", "\xc2\xa0", " \xe3\x80\x80"};
-    const string s = string_of(i->text);
+    const string s = string_of(i->world, i->text);
     char *end = i->bytes;
     for (size_t k = 0; k < s.length; k++) {
         const int glued = k && (s.letter[k] == LETTERS - 1) != (s.letter[k - 1] == LETTERS - 1) && random_chance(r, 30);
@@ -231,12 +255,12 @@ static void instance_make(instance *i, const world *w, uint64_t number, uint64_t
     i->options = trial_certify_options(exact, &r);
     i->options.radius = radii[random_below(&r, 4)];
     i->options.unlabelled = 0;
-    i->options.deletion = w->eighths / 8.0;
+    i->options.deletion = (safer_deletion){.chance = w->eighths / 8.0, .keep = !w->eighths};
     i->options.edit_kind = (safer_edit_kind)random_below(&r, 4);
     i->options.edits = 1 + random_below(&r, 3);
     const int longer = i->options.edit_kind == SAFER_EDITS_ANY || i->options.edit_kind == SAFER_EDITS_INSERT;
-    const size_t most = longer ? LONGEST - i->options.edits : LONGEST; /* no text of an attacker is longer */
-    i->text = (int)random_below(&r, (uint32_t)first_of[most + 1]);
+    const size_t most = longer ? w->longest - i->options.edits : w->longest; /* no text of an attacker is longer */
+    i->text = (int)random_below(&r, (uint32_t)w->first[most + 1]);
     make_classifier(i, &r);
     write_text(i, &r);
 }
@@ -250,18 +274,18 @@ static int answer(void *context, const char *const *texts, const size_t *lengths
         const char *at = texts[k], *end = at + lengths[k];
         while (at < end && known) {
             int x = 0;
-            while (x < LETTERS &&
+            while (x < i->world->letters &&
                    ((size_t)(end - at) < strlen(letters[x]) || memcmp(at, letters[x], strlen(letters[x]))))
                 x++;
-            known = x < LETTERS && ++length <= LONGEST;
+            known = x < i->world->letters && ++length <= (int)i->world->longest;
             if (known) {
-                number = number * LETTERS + x;
+                number = number * i->world->letters + x;
                 at += strlen(letters[x]);
                 if (at < end) known = *at++ == ' ' && at < end;
             }
         }
         const int base = lengths[k] == i->length && memcmp(texts[k], i->bytes, i->length) == 0;
-        labels[k] = known ? i->answer[first_of[length] + number] : 0;
+        labels[k] = known ? i->answer[i->world->first[length] + number] : 0;
         i->strays += !known && !base;
     }
     return 0;
@@ -269,17 +293,29 @@ static int answer(void *context, const char *const *texts, const size_t *lengths
 
 /* -------------------------------------------------------------------- comparing */
 
+/* Whether so many edits can make a length with another chance to be deleted. */
+static int leaves_bin(const instance *i, size_t length, size_t edits)
+{
+    const safer_edit_kind kind = i->options.edit_kind;
+    const int in = kind == SAFER_EDITS_ANY || kind == SAFER_EDITS_INSERT;
+    const int out = kind == SAFER_EDITS_ANY || kind == SAFER_EDITS_DELETE;
+    const size_t least = length < edits ? 0 : length - edits;
+    return !i->world->eighths &&
+           ((in && bin_of(length + edits) != bin_of(length)) || (out && bin_of(least) != bin_of(length)));
+}
+
 /* q of the edits, from the definition. */
 static double q_of(const instance *i, size_t edits)
 {
     const world *w = i->world;
-    const string s = string_of(i->text);
-    double kept[LONGEST], product = 1, p = w->eighths / 8.0, power = pow(p, (double)edits);
+    const string s = string_of(w, i->text);
+    uint64_t out, whole = chance_of(&out, w, s.length);
+    double kept[LONGEST], product = 1, p = (double)out / (double)whole, power = pow(p, (double)edits);
     for (size_t k = 0; k < s.length; k++) {
         double least = 1;
-        for (int y = 0; y < LETTERS; y++) {
+        for (int y = 0; y < w->letters; y++) {
             double shared = 0;
-            for (int z = 0; z < LETTERS; z++)
+            for (int z = 0; z < w->letters; z++)
                 shared += fmin((double)w->weight[s.letter[k]][z] / w->total[s.letter[k]],
                                (double)w->weight[y][z] / w->total[y]);
             if (w->synonym[s.letter[k]][y]) least = fmin(least, shared);
@@ -296,6 +332,7 @@ static double q_of(const instance *i, size_t edits)
     for (size_t k = 0; k < s.length && k < i->options.radius; k++) product *= kept[k];
     const double q = 1 - product;
     if (!edits) return q;
+    if (leaves_bin(i, s.length, edits)) return 1;
     if (i->options.edit_kind == SAFER_EDITS_DELETE) return fmax(q, .5 - power * (.5 - q));
     return i->options.edit_kind == SAFER_EDITS_INSERT ? fmin(1, .5 / power - .5 + q) : 1 - power * product;
 }
@@ -305,7 +342,7 @@ static const char *check_claim(const instance *i, const safer_certificate *c)
     uint64_t weight[CLASSES];
     count_classes(weight, i, i->text);
     if (i->strays) return "a draw that can not be";
-    if (c->tokens != string_of(i->text).length) return "the number of tokens";
+    if (c->tokens != string_of(i->world, i->text).length) return "the number of tokens";
     if (c->edits > i->options.edits) return "more edits than were asked for";
     if (c->certified != (c->radius >= i->options.radius && c->edits >= i->options.edits))
         return "certified is not what radius and edits say";
@@ -355,10 +392,11 @@ static void try_instance(counts *n, trial_tally *tally, instance *i, const trial
     if (!c.exact && fall <= (int)i->options.edits)
         trial_tally_add(tally, "can be edited: certified", i->options.delta, broken);
     if (wrong && n->wrong++ < 10)
-        printf("WRONG: instance %" PRIu64 ": %s\nagain: trial edits --seed %" PRIu64 " --first %" PRIu64
-               " --instances 1\ntext \"%s\", %s, %zu of %zu edits, deletion %g, falls with %d, bound %.17g\n",
-               i->number, wrong, options->seed, i->number, i->bytes, safer_edit_kind_name(i->options.edit_kind),
-               c.edits, i->options.edits, i->options.deletion, fall, c.bound);
+        printf(
+            "WRONG: instance %" PRIu64 ": %s\nagain: trial edits --seed %" PRIu64 " --first %" PRIu64
+            " --instances 1\ntext \"%s\", %s, %zu of %zu edits, deletion %g (0: keep:1), falls with %d, bound %.17g\n",
+            i->number, wrong, options->seed, i->number, i->bytes, safer_edit_kind_name(i->options.edit_kind), c.edits,
+            i->options.edits, i->options.deletion.chance, fall, c.bound);
     safer_workspace_free(workspace);
     safer_model_free(model);
 }

@@ -121,7 +121,7 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
     return json_pack(
         "{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I,"
-        " s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:f, s:I}",
+        " s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:o, s:I}",
         "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "texts", N(s->texts), "examples",
         N(s->texts), "skipped", N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts),
         "adversarial_accuracy", share((double)held, (double)s->texts), "adversarial_interval",
@@ -131,7 +131,8 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
         share(s->changed_share, (double)s->succeeded), "mean_queries", share((double)s->queries, (double)s->texts),
         "queries", N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited",
         N(s->limited), "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds",
-        s->seconds, "seed", N(o->seed), "resumed", N(s->resumed), "delete", o->deletion, "words", N(s->words));
+        s->seconds, "seed", N(o->seed), "resumed", N(s->resumed), "delete", cli_deletion_json(o->deletion), "words",
+        N(s->words));
 }
 
 static void print_time(uint64_t queries, uint64_t checks, size_t texts, double seconds, size_t resumed, uint64_t seed)
@@ -177,23 +178,24 @@ static json_t *against_json(const safer_against_summary *s, json_t *violations, 
 {
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O,"
-        " s:f, s:I, s:I}",
+        " s:o, s:I, s:I}",
         "texts", N(s->texts), "examples", N(s->texts), "certified", N(s->certified), "exact", N(s->exact), "untouched",
         N(s->untouched), "limited", N(s->limited), "violations", N(s->violations), "violations_exact",
         N(s->violations_exact), "sampled", N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level",
         SAFER_AGAINST_LEVEL, "alarm", s->alarm, "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks),
         "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed",
-        N(seed), "resumed", N(s->resumed), "found", violations, "delete", s->deletion, "certified_edits",
-        N(s->certified_edits), "words", N(s->words));
+        N(seed), "resumed", N(s->resumed), "found", violations, "delete", cli_deletion_json(s->deletion),
+        "certified_edits", N(s->certified_edits), "words", N(s->words));
 }
 
 static void print_against(const safer_against_summary *s, const safer_model *model, uint64_t seed)
 {
+    const int deletes = s->deletion.keep || s->deletion.chance > 0;
     print_texts(s->texts, s->resumed);
     printf("certified    %s at radius 1 or more%s, %s of them exactly%s\n", cli_count(s->certified),
-           s->deletion > 0 ? " or against edits" : "", cli_count(s->exact),
+           deletes ? " or against edits" : "", cli_count(s->exact),
            s->exact && cli_model_is_remote(model) ? ", if the model is a function of the text" : "");
-    if (s->deletion > 0) printf("edits        %s of them against 1 edit or more\n", cli_count(s->certified_edits));
+    if (deletes) printf("edits        %s of them against 1 edit or more\n", cli_count(s->certified_edits));
     if (s->untouched) printf("trivial      %s of them have no word that can change\n", cli_count(s->untouched));
     if (s->limited)
         printf("limited      %s of them had a search end because --max-queries were used up\n", cli_count(s->limited));
@@ -212,7 +214,7 @@ static void print_against(const safer_against_summary *s, const safer_model *mod
 
 /* What a command line asks for. */
 typedef struct request {
-    const char *lexicon, *output, *against, *method, *radius, *shard;
+    const char *lexicon, *output, *against, *method, *radius, *deletion, *shard;
     uint64_t batch, show;
     int resume;
     cli_model_flags model;
@@ -226,7 +228,8 @@ typedef struct request {
 static void list(cli_options *options, void *into)
 {
     request *r = into;
-    *r = (request){.model = cli_model_default(),
+    *r = (request){.deletion = "0",
+                   .model = cli_model_default(),
                    .data = cli_data_default(),
                    .options = safer_attack_options_default(),
                    .show = NOT_GIVEN};
@@ -244,6 +247,9 @@ static void list(cli_options *options, void *into)
     cli_search_options(options, &r->options);
     cli_add_flag(options, "smoothed", &r->options.smoothed, "attack the smoothed classifier, not the model itself");
     cli_vote_options(options, &r->options);
+    cli_add_string(
+        options, "delete", &r->deletion, "P",
+        "smoothed: draws delete every word, number and mark with this chance, or by length: " CLI_DELETE_HELP);
     cli_add_uint(options, "seed", &r->options.seed, "N", "of the random choices and draws (default {default})");
     cli_add_uint(options, "batch", &r->batch, "N",
                  "texts asked at once (default {default}); results do not depend on it");
@@ -276,10 +282,10 @@ static void check_request(request *r)
     if (o->max_queries > INT64_MAX)
         cli_misuse(verb, "--max-queries %llu: too many", (unsigned long long)o->max_queries);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
-    if (!(o->deletion >= 0 && o->deletion < 1))
-        cli_misuse(verb, "--delete %g: above 0 and below 1, or 0: nothing", o->deletion);
-    if (o->deletion > 0 && r->against) cli_misuse(verb, "--delete and --against: the draws are those of the run");
-    if (o->deletion > 0 && !o->smoothed) cli_misuse(verb, "--delete needs --smoothed: only draws delete");
+    o->deletion = cli_deletion(r->deletion, verb);
+    const int deletes = o->deletion.keep || o->deletion.chance > 0;
+    if (deletes && r->against) cli_misuse(verb, "--delete and --against: the draws are those of the run");
+    if (deletes && !o->smoothed) cli_misuse(verb, "--delete needs --smoothed: only draws delete");
     if (o->words < 1) cli_misuse(verb, "--words 0: at least 1");
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
     o->batch = (size_t)r->batch;

@@ -22,8 +22,6 @@ void cli_search_options(cli_options *options, safer_attack_options *o)
 void cli_vote_options(cli_options *options, safer_attack_options *o)
 {
     cli_add_uint(options, "n", &o->n, "N", "smoothed: draws that vote on a new text (default {default})");
-    cli_add_real(options, "delete", &o->deletion, "P",
-                 "smoothed: draws delete every word, number and mark with this chance (default: nothing)");
     cli_add_real(options, "alpha", &o->alpha, "A",
                  "smoothed: level at which fresh draws must bear a success out (default {default})");
 }

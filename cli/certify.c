@@ -211,8 +211,8 @@ static void print_verification(const safer_verification *v, int files, int model
                                      "family_wise", v->family_wise, "alpha", v->alpha, "checked",
                                      phrases_json(v->checked), "not_checked", phrases_json(v->not_checked)));
         if (v->edits)
-            cli_extend(result, json_pack("{s:f, s:I, s:s}", "delete", v->deletion, "edits", (json_int_t)v->edits,
-                                         "edit_kind", safer_edit_kind_name(v->edit_kind)));
+            cli_extend(result, json_pack("{s:o, s:I, s:s}", "delete", cli_deletion_json(v->deletion), "edits",
+                                         (json_int_t)v->edits, "edit_kind", safer_edit_kind_name(v->edit_kind)));
         cli_shard_add_json(result, v->shard, v->shards);
         cli_print_json(result);
         return;

@@ -13,6 +13,7 @@ cli_certify_flags cli_certify_default(void)
     const safer_certify_options options = safer_certify_options_default();
     return (cli_certify_flags){.method = safer_method_name(options.method),
                                .radius = "all",
+                               .deletion = "0",
                                .edit_kind = safer_edit_kind_name(options.edit_kind),
                                .edits = options.edits,
                                .batch = options.batch,
@@ -42,8 +43,8 @@ void cli_certify_options(cli_options *options, cli_certify_flags *c, const char 
 {
     cli_test_options(options, c);
     cli_radius_option(options, &c->radius);
-    cli_add_real(options, "delete", &c->options.deletion, "P",
-                 "draws delete every word, number and mark with this chance (default {default})");
+    cli_add_string(options, "delete", &c->deletion, "P",
+                   "draws delete every word, number and mark with this chance, or by length: " CLI_DELETE_HELP);
     cli_add_uint(options, "edits", &c->edits, "R",
                  "with --delete: words, numbers and marks the attacker may edit besides (default {default})");
     cli_add_choice(options, "edit-kind", &c->edit_kind, edit_kinds, "KIND",
@@ -52,6 +53,16 @@ void cli_certify_options(cli_options *options, cli_certify_flags *c, const char 
     cli_add_uint(options, "batch", &c->batch, "N",
                  "draws of a text asked at once (default {default}); results do not depend on it");
 }
+
+safer_deletion cli_deletion(const char *text, const cli_verb *verb)
+{
+    safer_deletion deletion = {0};
+    safer_error error = {0};
+    if (safer_deletion_parse(&deletion, text, &error) != SAFER_OK) cli_misuse(verb, "--delete %s", error.message);
+    return deletion;
+}
+
+json_t *cli_deletion_json(safer_deletion d) { return d.keep ? json_sprintf("keep:%zu", d.keep) : json_real(d.chance); }
 
 size_t cli_radius_of(const char *text)
 {
@@ -77,13 +88,13 @@ void cli_check_seed(uint64_t seed, const cli_verb *verb)
 static void refuse_draws(const safer_certify_options *o, const cli_verb *verb)
 {
     const safer_certify_options usual = cli_certify_default().options;
-    const char *given = o->n != usual.n           ? "--n"
-                        : o->n0 != usual.n0       ? "--n0"
-                        : o->delta != usual.delta ? "--delta"
-                        : o->alpha != usual.alpha ? "--alpha"
-                        : o->family_wise          ? "--family-wise"
-                        : o->deletion > 0         ? "--delete"
-                                                  : NULL;
+    const char *given = o->n != usual.n                              ? "--n"
+                        : o->n0 != usual.n0                          ? "--n0"
+                        : o->delta != usual.delta                    ? "--delta"
+                        : o->alpha != usual.alpha                    ? "--alpha"
+                        : o->family_wise                             ? "--family-wise"
+                        : o->deletion.keep || o->deletion.chance > 0 ? "--delete"
+                                                                     : NULL;
     if (given) cli_misuse(verb, "%s: --method ibp draws nothing and its certificates cannot err by chance", given);
 }
 
@@ -93,11 +104,11 @@ static void finish_edits(cli_certify_flags *c, const cli_verb *verb)
     safer_certify_options *o = &c->options;
     const cli_certify_flags usual = cli_certify_default();
     safer_edit_kind_parse(&o->edit_kind, c->edit_kind, NULL); /* one of its names: it is a choice */
-    if (!(o->deletion >= 0 && o->deletion < 1))
-        cli_misuse(verb, "--delete %g: above 0 and below 1, or 0: nothing", o->deletion);
+    o->deletion = cli_deletion(c->deletion, verb);
     if (c->edits < 1 || c->edits > SAFER_EDITS)
         cli_misuse(verb, "--edits %llu: from 1 to %d", (unsigned long long)c->edits, SAFER_EDITS);
-    if (o->deletion == 0 && (c->edits != usual.edits || o->edit_kind != usual.options.edit_kind))
+    if (!o->deletion.keep && o->deletion.chance == 0 &&
+        (c->edits != usual.edits || o->edit_kind != usual.options.edit_kind))
         cli_misuse(verb, "%s needs --delete P: without deletion no edit can be certified",
                    c->edits != usual.edits ? "--edits" : "--edit-kind");
     o->edits = (size_t)c->edits;

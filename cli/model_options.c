@@ -4,6 +4,7 @@
 #include "crew.h"
 #include "data_options.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,14 +216,22 @@ void cli_traffic_print(const safer_model *model, int width)
 }
 
 /* Whether words were deleted as often in training as they are now. */
-static void note_deletion(const json_t *with, double deletion)
+static void note_deletion(const json_t *with, safer_deletion now)
 {
-    const double trained = json_number_value(json_object_get(with, "delete"));
-    if (trained - deletion > 1e-9 || deletion - trained > 1e-9)
-        cli_say("note: the model was trained with --delete %g, not %g", trained, deletion);
+    char names[2][40];
+    safer_deletion trained = {0};
+    const json_t *value = json_object_get(with, "delete");
+    if (json_is_string(value)) safer_deletion_parse(&trained, json_string_value(value), NULL);
+    if (json_is_number(value)) trained.chance = json_number_value(value);
+    if (trained.keep == now.keep && fabs(trained.chance - now.chance) <= 1e-9) return;
+    for (int i = 0; i < 2; i++) {
+        const safer_deletion d = i ? now : trained;
+        snprintf(names[i], sizeof *names, d.keep ? "keep:%.0f" : "%g", d.keep ? (double)d.keep : d.chance);
+    }
+    cli_say("note: the model was trained with --delete %s, not %s", names[0], names[1]);
 }
 
-void cli_note_training(const safer_model *model, const safer_lexicon *lexicon, double deletion)
+void cli_note_training(const safer_model *model, const safer_lexicon *lexicon, safer_deletion deletion)
 {
     safer_lexicon_info info = cli_lexicon_info(lexicon);
     json_t *with = safer_model_trained_with(model) ? cli_json_read(safer_model_trained_with(model)) : NULL;

@@ -45,6 +45,6 @@ json_t *cli_traffic_json(const safer_model *model);
 void cli_traffic_print(const safer_model *model, int width); /* of its first column */
 
 /* A note when the model was trained with another lexicon, kernel or chance to be deleted. */
-void cli_note_training(const safer_model *model, const safer_lexicon *lexicon, double deletion);
+void cli_note_training(const safer_model *model, const safer_lexicon *lexicon, safer_deletion deletion);
 
 #endif

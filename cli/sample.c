@@ -1,4 +1,5 @@
 /* safer sample */
+#include "certify_options.h"
 #include "data_options.h"
 #include "verbs.h"
 
@@ -35,8 +36,7 @@ static int print_draw(void *context, uint64_t index, const char *text, size_t le
 }
 
 typedef struct request {
-    const char *lexicon, *stage;
-    double deletion;
+    const char *lexicon, *stage, *deletion;
     uint64_t seed, first, count;
     cli_data data;
 } request;
@@ -46,16 +46,19 @@ static const char *stages(size_t number) { return safer_stage_name((safer_stage)
 static void list(cli_options *options, void *into)
 {
     request *r = into;
-    *r = (request){
-        .stage = safer_stage_name(SAFER_STAGE_CERTIFICATION), .seed = 1, .count = 10, .data = cli_data_default()};
+    *r = (request){.stage = safer_stage_name(SAFER_STAGE_CERTIFICATION),
+                   .deletion = "0",
+                   .seed = 1,
+                   .count = 10,
+                   .data = cli_data_default()};
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "synonyms and kernel, from safer lexicon");
     cli_data_options(options, &r->data);
     cli_add_uint(options, "count", &r->count, "N", "draws of each text (default {default})");
     cli_add_uint(options, "first", &r->first, "N", "the number of the first one (default {default})");
     cli_add_choice(options, "stage", &r->stage, stages, "NAME",
                    "certification, or selection: those that choose the prediction (default {default})");
-    cli_add_real(options, "delete", &r->deletion, "P",
-                 "delete every word, number and mark with this chance (default {default})");
+    cli_add_string(options, "delete", &r->deletion, "P",
+                   "delete every word, number and mark with this chance, or by length: " CLI_DELETE_HELP);
     cli_add_uint(options, "seed", &r->seed, "N", "of the random draws (default {default})");
 }
 
@@ -67,8 +70,7 @@ static int run(void *from, char **arguments, size_t texts)
     int code = CLI_DONE;
     if (!r->lexicon) cli_misuse(&cli_sample, "--lexicon FILE is needed");
     if (!texts == !r->data.path) cli_misuse(&cli_sample, "texts are needed: as arguments, or --data DATA");
-    if (!(r->deletion >= 0 && r->deletion < 1))
-        cli_misuse(&cli_sample, "--delete %g: above 0 and below 1, or 0: nothing", r->deletion);
+    const safer_deletion deletion = cli_deletion(r->deletion, &cli_sample);
     if (safer_stage_parse(&stage, r->stage, &error) != SAFER_OK) return cli_fail(&error);
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
     safer_data *data = r->data.path ? cli_data_load(&r->data, r->seed) : NULL;
@@ -79,7 +81,7 @@ static int run(void *from, char **arguments, size_t texts)
         safer_row row = data ? safer_data_row(data, i)
                              : (safer_row){.id = number, .text = arguments[i], .text_length = strlen(arguments[i])};
         p.id = row.id;
-        if (safer_draw_deleting(lexicon, row.text, row.text_length, r->deletion, stage, r->seed, r->first, r->count,
+        if (safer_draw_deleting(lexicon, row.text, row.text_length, deletion, stage, r->seed, r->first, r->count,
                                 print_draw, &p, &error) != SAFER_OK)
             code = error.status == SAFER_CALLBACK ? CLI_SYSTEM : cli_fail(&error);
     }

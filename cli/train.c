@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 typedef struct request {
-    const char *lexicon, *output, *dev;
+    const char *lexicon, *output, *dev, *deletion;
     cli_data data;
     cli_train_flags training;
 } request;
@@ -17,14 +17,14 @@ typedef struct request {
 static void list(cli_options *options, void *into)
 {
     request *r = into;
-    *r = (request){.data = cli_data_default(), .training = cli_train_default()};
+    *r = (request){.deletion = "0", .data = cli_data_default(), .training = cli_train_default()};
     cli_add_heading(options, "What");
     cli_arch_option(options, &r->training);
     cli_data_options(options, &r->data);
     cli_add_path(options, "dev", &r->dev, "DATA", "texts to choose the epoch by (default: every 10th of each class)");
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "draw the texts from its kernel");
-    cli_add_real(options, "delete", &r->training.options.deletion, "P",
-                 "delete every word, number and mark of a draw with this chance (default {default})");
+    cli_add_string(options, "delete", &r->deletion, "P",
+                   "delete every word, number and mark of a draw with this chance, or by length: " CLI_DELETE_HELP);
     cli_add_uint(options, "seed", &r->training.options.seed, "N", "of everything random (default {default})");
     cli_add_output(options, "output", &r->output, "FILE", "where to write the model (also -o FILE)");
     cli_train_options(options, &r->training);
@@ -165,6 +165,7 @@ static int run(void *from, char **arguments, size_t count)
     if (!r->training.arch) cli_arch_missing(&cli_train);
     if (!r->data.path) cli_misuse(&cli_train, "--data DATA is needed");
     cli_check_seed(o->seed, &cli_train);
+    o->deletion = cli_deletion(r->deletion, &cli_train);
     if (!r->output) cli_misuse(&cli_train, "-o FILE is needed: where to write the model");
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();

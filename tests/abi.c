@@ -13,6 +13,7 @@ int main(void)
     printf("soname %d.%d\n", SAFER_VERSION_MAJOR, SAFER_VERSION_MINOR);
     SIZE(safer_error);
     SIZE(safer_progress);
+    SIZE(safer_deletion);
     SIZE(safer_data_options);
     SIZE(safer_row);
     SIZE(safer_lexicon_options);

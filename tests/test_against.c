@@ -73,7 +73,7 @@ static void test_sound_edits_hold(void **state)
         m.additive = (int)(seed / 2 % 2);
         c.n = seed % 3 ? 300 : 100000;
         c.unlabelled = 1;
-        c.deletion = seed % 5 ? 0.9 : 0.75;
+        c.deletion = (safer_deletion){.chance = seed % 5 ? 0.9 : 0.75};
         c.edits = 1 + seed / 4 % 3;
         c.edit_kind = (safer_edit_kind)(seed % 4);
         c.radius = seed % 7 == 0 ? 1 : SAFER_ALL;
@@ -84,7 +84,7 @@ static void test_sound_edits_hold(void **state)
         assert_ok(safer_certify(&summary, run, 0, &m.base, l, data, &c, &error));
         assert_ok(safer_attack_against(&s, run, NULL, 0, &m.base, l, data, &o, &error));
         if (s.violations || s.alarm) fail_msg("seed %u: %zu violations", seed, s.violations);
-        assert_true(s.deletion > 0.7 && s.texts == 12);
+        assert_true(s.deletion.chance > 0.7 && s.texts == 12);
         certified += s.certified_edits;
         exact += s.exact;
         safer_summary_free(&summary);

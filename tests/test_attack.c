@@ -500,7 +500,7 @@ static void test_rewriting(void **state)
         m.additive = (int)(seed / 2 % 2);
         o.method = (safer_attack_method)(SAFER_ATTACK_INSERT + seed % 3);
         o.smoothed = seed % 4 == 3;
-        o.deletion = o.smoothed ? 0.5 : 0;
+        o.deletion.chance = o.smoothed ? 0.5 : 0;
         o.radius = 1 + seed / 3 % (o.smoothed ? 2 : 3);
         o.batch = 1 + seed % 50;
         for (uint32_t k = 0; k < (o.smoothed ? 4 : 10); k++) {

@@ -295,8 +295,9 @@ static void test_bad_options(void **state)
     BAD(threads, -1, "threads");
     BAD(batch, 0, "batch");
     BAD(words, 0, "words");
-    BAD(deletion, 0.5, "deletion");
-    BAD(smoothed, (o.deletion = 1, 1), "deletion: 1");
+    BAD(deletion.chance, 0.5, "deletion");
+    BAD(deletion.keep, 5, "deletion");
+    BAD(smoothed, (o.deletion.chance = 1, 1), "deletion: 1");
 #undef BAD
     o = safer_attack_options_default();
     assert_fails(safer_attack_text(&r, &attacker, &m.base, l, "aa", 2, 2, &o, &error), SAFER_INVALID, "label: 2");

@@ -22,7 +22,7 @@ from test_cli import Result, run, write  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHECKER = ROOT / "tools/check-certificates"
-LINES = 565  # of the checker, at most
+LINES = 580  # of the checker, at most
 HOLDS, FOUND, USAGE, UNREADABLE = range(4)
 EXEC = f"exec:{sys.executable} server.py"
 
@@ -65,6 +65,8 @@ RUNS = {
     "edits": ("topk.lex", "test.tsv", (*NGRAM, "--delete", 0.6, "--edits", 3, "--edit-kind", "delete")),
     "edits binomial": ("component.lex", "test.tsv", (*NGRAM, "--delete", 0.9, "--edits", 2, "--edit-kind", "insert", "--method", "binomial", "--n", 300)),
     "edits hoeffding": ("topk.lex", "test.tsv", ("--model", "short.model", "--delete", 0.75, "--radius", 3, "--method", "hoeffding", "--n", 300)),
+    "edits keep": ("topk.lex", "test.tsv", (*NGRAM, "--delete", "keep:3", "--edits", 3, "--edit-kind", "delete")),
+    "edits keep any": ("component.lex", "three.tsv", (*THREE, "--n", 300, "--delete", "keep:1", "--edits", 2, "--method", "binomial")),
     "edits three": ("topk.lex", "three.tsv", (*THREE, "--n", 300, "--delete", 0.5, "--edits", 4)),
     "folded": ("folded.lex", "folded.tsv", ("--model", "folded.model", "--n", 400)),
     "three folded": ("folded.lex", "odd.jsonl", (*THREE, "--n", 200)),
@@ -191,6 +193,8 @@ RECORDS = {
     "q_next": ("adaptive", limited, lambda r: r.update(q_next=r["q_radius"]), "q_next is"),
     "edits": ("edits", which(lambda r: 0 < r["edits"] < 3), lambda r: r.update(edits=r["edits"] + 1), "do not certify '1' against"),
     "fewer edits": ("edits", which(lambda r: r["edits"] and r["label"] == "1"), lambda r: r.update(edits=r["edits"] - 1, certified=False), "more edits are"),
+    "edits keep": ("edits keep", which(lambda r: r["edits"] < 3 and r["q_edits"][r["edits"] + 1] == 1), lambda r: r.update(edits=r["edits"] + 1), "do not certify '"),
+    "bins": ("edits keep", which(lambda r: 1.0 in r["q_edits"]), lambda r: r.update(q_edits=[0.49 if q == 1 else q for q in r["q_edits"]]), "q_edits is"),
     "too many edits": ("edits", which(lambda r: True), put(edits=4), "against 4 edits"),
     "certified edits": ("edits", which(lambda r: r["radius"] == "all" and r["edits"] < 3), put(certified=True), '"certified" does not follow'),
     "q_edits": ("edits", costly, lambda r: r["q_edits"].__setitem__(2, r["q_edits"][2] - 1e-12), "q_edits is"),
@@ -263,6 +267,13 @@ class Honest(unittest.TestCase):
         self.assertEqual((done.code, done.out.count("\n")), (FOUND, 2), done)
         self.assertTrue(done.out.endswith("\n1 fault: the run does not hold\n"), done.out)
 
+    def test_long(self):
+        """a text with more draws than Python likes to write out: 2^32 ways or more for each of 600 tokens"""
+        write("long.tsv", "a\t1\t" + "A good film. " * 150 + "\n")
+        must("certify", *NGRAM, "--lexicon", "topk.lex", "--data", "long.tsv", "--delete", 0.9, "--n", 50, "-o", "long.jsonl", "--quiet")
+        done = check("long.jsonl", "topk.lex", "long.tsv")
+        self.assertEqual((done.code, done.err), (HOLDS, ""), done)
+
     def test_model(self):
         """with the model, the draws are made and asked again: the same counts; with another model, other counts"""
         for model in (EXEC, "server:classify"):
@@ -309,14 +320,14 @@ class Honest(unittest.TestCase):
             lexicon = own.Lexicon(str(test_cli.temporary / name))
             for stage, number in (("selection", 1), ("certification", 2)):
                 for seed, first in ((1, 0), (0, 7), (2**63 - 1, 2**32 - 2)):
-                    share = {0: 0, 7: 0.5}.get(first, 0.9)
+                    share = {0: 0, 7: 0.5}.get(first, 0.9 if stage == "selection" else "keep:2")
                     done = run("sample", "--lexicon", name, "--seed", seed, "--stage", stage, "--first", first, "--count", 4, "--delete", share, "--json", *texts)
                     self.assertEqual(done.code, 0, done)
                     drawn = [entry["text"] for entry in json.loads(done.out)]
                     mine = []
                     for text in texts:
                         key = own.stream(seed, own.xxh64(text.encode()), number)
-                        mine += [own.Text(text, lexicon, round(share * 2**32) / 2**32).draw(key, i) for i in range(first, first + 4)]
+                        mine += [own.Text(text, lexicon, share if type(share) is str else round(share * 2**32) / 2**32).draw(key, i) for i in range(first, first + 4)]
                     self.assertEqual(mine, drawn)
 
     def test_vectors(self):

@@ -194,7 +194,7 @@ class Train(Verbs):
         self.assertNotIn("note", certify("--model", "one.cnn", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--limit", 3, "--delete", 0.5).err)
         plain = ("--arch", "ngram", "--data", "demo/train.tsv", "--limit", 200, "--bits", 12)
         self.ok(run("train", *plain, "--delete", 0.9, "-o", "plain.ngram", "--quiet"))  # and without a lexicon
-        for given, words in ((("--delete", 1), "deletion is 1"), (("--arch", "cnn", "--defense", "ibp-jia", "--lexicon", "k.lex", "--delete", 0.5), "a defense draws nothing")):
+        for given, words in ((("--delete", 1), "--delete 1: a chance above 0"), (("--arch", "cnn", "--defense", "ibp-jia", "--lexicon", "k.lex", "--delete", 0.5), "a defense draws nothing")):
             done = run("train", *plain, *given, "-o", "refused.model")
             self.assertEqual(done.code, USAGE, done)
             self.assertIn(words, done.err)
@@ -303,6 +303,48 @@ class Certify(Verbs):
                 self.assertEqual(summary["certified_accuracy"], whole["certified_at"]["2"])
                 self.assertGreater(summary["certified_accuracy"], whole["certified_accuracy"])
 
+    def test_keep(self):
+        """--delete keep:K: the chance follows from the length, edits that may leave its bin certify nothing; trained, resumed, in parts, verified, predicted"""
+        base = (*WITH_C, "--data", "demo/test.tsv", "--limit", 30, "--n", 300, "--delete", "keep:4", "--edits", 2)
+        must("train", "--arch", "ngram", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--lexicon", "c.lex", "--delete", "keep:4", "--bits", 14,
+             "-o", "keep.ngram", "--quiet")
+        base = ("--model", "keep.ngram", *base[2:])
+        for kind in ("any", "replace", "insert", "delete"):
+            summary, config, records = self.certified(*base, "--edit-kind", kind)
+            self.assertEqual((config["delete"], summary["edits"]), ("keep:4", 2))
+            for r in records:
+                first = 2 ** (r["tokens"].bit_length() - 1)
+                below, above, p = r["tokens"] - first, 2 * first - 1 - r["tokens"], 1 - 4 / first
+                room = {"any": min(below, above), "replace": 99, "insert": above, "delete": below}[kind]
+                for edits in (1, 2):
+                    own = {"insert": min(1, 1 / (2 * p**edits) - 0.5), "delete": 0.5 - p**edits / 2}.get(kind, 1 - p**edits) if p > 0 else r["q_edits"][edits]
+                    self.assertAlmostEqual(r["q_edits"][edits], 1 if edits > room else own, delta=1e-12)
+            if kind == "delete":
+                self.assertGreater(summary["certified_edits"]["1"], 0)
+                self.assertTrue(any(1.0 in r["q_edits"] for r in records))
+        self.ok(certify(*base, "-o", "whole.jsonl"))
+        files = ("--lexicon", "c.lex", "--data", "demo/test.tsv", "--limit", 30)
+        for more in ((), files, ("--model", "keep.ngram", *files)):
+            said = json.loads(self.ok(run("verify", "whole.jsonl", *more, "--json")))
+            self.assertEqual((said["delete"], said["edits"]), ("keep:4", 2))
+        for part in (1, 2):
+            self.ok(certify(*base, "--shard", f"{part}/2", "-o", f"keep-{part}.jsonl"))
+        self.ok(run("merge", "keep-1.jsonl", "keep-2.jsonl", "-o", "merged.jsonl"))
+        self.assertEqual(without_times("merged.jsonl"), without_times("whole.jsonl"))
+        self.assertNotIn("note", certify(*base, "-o", "again.jsonl").err)
+        self.assertIn("note: the model was trained with --delete keep:4, not 0.5", certify(*base[:-4], "--delete", 0.5, "-o", "other.jsonl").err)
+        found = json.loads(self.ok(run("attack", "--model", "keep.ngram", *files, "--against", "whole.jsonl", "--n", 100, "--words", 20, "--max-queries", 3000, "--json", "--quiet")))
+        self.assertEqual((found["delete"], found["violations"]), ("keep:4", 0))
+        other = certify(*base[:-4], "--delete", "keep:5", "--edits", 2, "-o", "whole.jsonl", "--resume")
+        self.assertIn("delete is \"keep:4\" there, \"keep:5\" here", other.err)
+        answer = json.loads(self.ok(run("predict", "--model", "keep.ngram", "--lexicon", "c.lex", "--delete", "keep:4", "--edit-kind", "delete", "--seed", 1, "--json",
+                                        "A wonderful film, and a great story that I liked a lot.")))
+        self.assertIn("edits", json.dumps(answer))
+        for wrong in ("keep:0", "keep:", "keep:1.5", "keep", "keep:1000001", "x"):
+            done = certify(*base[:-4], "--delete", wrong, "-o", "wrong.jsonl")
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn(f"--delete {wrong}: a chance above 0 and below 1, 0: nothing, or keep:K", done.err)
+
     def test_edits(self):
         """--delete and --edits: curves, records, verify in its three forms, resuming, parts; what is refused"""
         base = (*WITH_C, "--data", "demo/test.tsv", "--limit", 30, "--n", 300, "--delete", 0.5)
@@ -347,8 +389,6 @@ class Certify(Verbs):
             done = certify(*WITH_C, "--data", "demo/test.tsv", *given)
             self.assertEqual((done.code, done.err.count("\n")), (USAGE, 1), done)
             self.assertIn(words, done.err)
-        done = run("attack", "--against", whole, *WITH_C, "--data", "demo/test.tsv", "--limit", 30)
-        self.assertIn("its draws delete words", done.err)
         answer = json.loads(self.ok(run("predict", *base[:4], "--delete", 0.5, "--edit-kind", "delete", "--edits", 2, "--seed", 1, "--json",
                                         "A wonderful film.")))["answers"][0]
         self.assertEqual((answer["tokens"], answer["exact"]), (4, True))

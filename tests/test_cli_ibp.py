@@ -102,7 +102,7 @@ class Bounds(Case):
         self.assertEqual(self.certify(model, "shown.jsonl").code, DONE)
         self.ok(run("certify", "--model", model, "--lexicon", "s.lex", "--data", "test.tsv", "-o", "votes.jsonl"))
         self.ok(run("report", "shown.jsonl", "--data", "test.tsv", "--lexicon", "s.lex", "-o", "shown.html", "--svg", "plots", "--csv", "tables"))
-        self.assertEqual(sorted(os.listdir(test_cli.temporary / "plots")), ["accuracy.svg", "radius.svg"])
+        self.assertEqual(sorted(os.listdir(test_cli.temporary / "plots")), ["accuracy.svg", "radii.svg", "radius.svg"])
         page = (test_cli.temporary / "shown.html").read_text()
         found = read_run("shown.jsonl")[1]
         certified = sum(record["certified"] for record in found) * 10000 // len(found)

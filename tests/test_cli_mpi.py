@@ -84,7 +84,8 @@ def make_files():
 
 def test_same():
     for k, method in enumerate(("adaptive", "binomial", "hoeffding")):
-        arguments = (*FILES, "--method", method, "--n", 300)
+        deletion = ((), ("--delete", "keep:3", "--edits", 2), ("--delete", 0.8))[k]
+        arguments = (*FILES, "--method", method, "--n", 300, *deletion)
         call(safer, "certify", *arguments, "-o", "one.jsonl", "--quiet")
         mpirun(2 + k, "certify", *arguments, "-o", "many.jsonl")
         assert records("many.jsonl") == records("one.jsonl"), method

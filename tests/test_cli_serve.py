@@ -397,7 +397,7 @@ class Errors(Serve):
         """the lists of an answer about words are bounded in all"""
         words = [test_cli_certify.word_of(i) for i in range(250)]
         write("star.table", words[0] + "\t" + " ".join(words[1:]) + "\n")
-        self.ok(run("lexicon", "import", "--table", "star.table", "--kernel", "component", "-o", "star.lex"))
+        self.ok(run("lexicon", "import", "--table", "star.table", "--protect", "none", "--kernel", "component", "-o", "star.lex"))
         with self.serving("--model", "k.model", "--lexicon", "star.lex") as server:
             entries = server.post("/v1/words", {"text": " ".join(words)})[1]["lexicon"]
         self.assertEqual(sum(len(entry["draws"]) + len(entry["synonyms"]) for entry in entries.values()), 20000)

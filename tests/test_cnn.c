@@ -401,7 +401,7 @@ static void check_fast_path(const char *path, const safer_lexicon *lexicon, size
     float first[DRAWS * MOST], scores[DRAWS * MOST];
     random_text(&text, words);
     assert_ok(sf_slots_read(&slots, lexicon, text.bytes, text.length, &error));
-    assert_ok(sf_slots_split(&slots, deletion, &error));
+    assert_ok(sf_slots_split(&slots, (safer_deletion){.chance = sf_deletion_share(deletion)}, &error));
     const size_t width = sf_slots_width(&slots);
     uint32_t *draws = calloc(DRAWS * width + 1, sizeof *draws);
     assert_non_null(draws);

@@ -295,7 +295,7 @@ static void expect_tokens(const char *text, const char *joined)
     assert_ok(sf_slots_read(&slots, NULL, text, strlen(text), &error));
     assert_int_equal(slots.slot_count, 0);
     assert_int_equal(sf_slots_width(&slots), 0);
-    assert_ok(sf_slots_split(&slots, 1, &error));
+    assert_ok(sf_slots_split(&slots, (safer_deletion){.chance = 0.1}, &error));
     for (const char *p = joined; *p; p++) spaces += *p == ' ';
     assert_int_equal(slots.token_count, *joined ? spaces + 1 : 0);
     assert_int_equal(sf_slots_width(&slots), (slots.token_count + 31) / 32);
@@ -360,7 +360,7 @@ static void test_deleted_draws(void **state)
     assert_ok(sf_slots_read(&plain, l, text, strlen(text), &error));
     assert_ok(sf_sampler_prepare(&whole, &plain, l, &error));
     assert_ok(sf_slots_read(&slots, l, text, strlen(text), &error));
-    assert_ok(sf_slots_split(&slots, 3u << 30, &error)); /* 3/4 */
+    assert_ok(sf_slots_split(&slots, (safer_deletion){.keep = 1}, &error)); /* 3/4 for 4 to 7 tokens */
     assert_ok(sf_sampler_prepare(&sampler, &slots, l, &error));
     assert_int_equal(slots.token_count, 5);
     assert_true(slots.slot_count >= 2 && sampler.width == slots.slot_count + 1 && sampler.width <= 16);
@@ -393,7 +393,7 @@ static void test_deleted_draws(void **state)
     if ((chi - (double)count) * (chi - (double)count) > 72 * (double)count)
         fail_msg("chi-square %.1f of %zu", chi, count);
     /* With a chance that is not a short fraction the weights of four tokens do not fit. */
-    assert_ok(sf_slots_split(&slots, 3865470567u, &error));
+    assert_ok(sf_slots_split(&slots, (safer_deletion){.chance = 0.9}, &error));
     assert_ok(sf_sampler_prepare(&sampler, &slots, l, &error));
     assert_int_equal(sf_enumerate_count(&sampler, slots.slot_count, UINT64_MAX), 0);
     free(seen);

@@ -11,6 +11,8 @@
 
 enum { LETTERS = 3, LONGEST = 4, STRINGS = 1 + 3 + 9 + 27 + 81 };
 
+static safer_deletion chance_of(uint32_t deletion) { return (safer_deletion){.chance = sf_deletion_share(deletion)}; }
+
 /* Texts are numbered by length, then as numbers of base 3. */
 typedef struct text {
     int length;
@@ -157,7 +159,7 @@ static void try_text(found *f, const world *w, int number, int longest)
                 worst = worst_lead(own, own_total, other, other_total);
             }
             for (size_t r = (size_t)edits; r <= 4; r++) { /* at most r edits */
-                const double claimed = sf_edits_q(w->deletion, (safer_edit_kind)kind, r, q < 1 ? q : 1);
+                const double claimed = sf_edits_q(chance_of(w->deletion), 4, (safer_edit_kind)kind, r, q < 1 ? q : 1);
                 f->instances++;
                 if (claimed >= 0.5) continue;
                 f->certifiable++;
@@ -221,7 +223,7 @@ static void test_rounding(void **state)
                 const uint32_t deletion = sf_deletion_of(shares[i]);
                 double last = 0;
                 for (size_t edits = 0; edits <= SAFER_EDITS; edits++) {
-                    const double own = sf_edits_q(deletion, (safer_edit_kind)kind, edits, qs[j]);
+                    const double own = sf_edits_q(chance_of(deletion), edits, (safer_edit_kind)kind, edits, qs[j]);
                     const long double truth = formula(deletion, (safer_edit_kind)kind, edits, (long double)qs[j]);
                     assert_true((long double)own >= truth - 1e-18L && (long double)own <= truth + 1e-13L);
                     assert_true(own >= last && own <= 1);

@@ -580,8 +580,8 @@ static void draws_equal_rendered_texts(void **unused)
                 void *prepared = NULL;
                 size_t length = random_text(original), classes = model->classes;
                 assert_ok(sf_slots_read(&slots, lexicon, original, length, &error));
-                assert_ok(
-                    sf_slots_split(&slots, (uint32_t)(round % 3) << 30, &error)); /* a quarter, half, or none deleted */
+                assert_ok(sf_slots_split(&slots, (safer_deletion){.chance = round % 3 / 4.},
+                                         &error)); /* a quarter, half, or none deleted */
                 assert_ok(sf_sampler_prepare(&sampler, &slots, lexicon, &error));
                 assert_true(sampler.width <= 64);
                 sf_sampler_draw(draws, &sampler, sf_stream_of(1, slots.hash, SF_STAGE_CERTIFICATION), 0, DRAWS);

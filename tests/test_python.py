@@ -465,7 +465,13 @@ class Certify(unittest.TestCase):
         answer, = safer.Smoothed(classify, component, classes=["neg", "pos"], delete=0.5, edits=2, seed=1).predict([TEXTS[0]])
         self.assertIsNotNone(answer.edits)
         self.assertIsNone(safer.certify(classify, TEXTS, LABELS, component)[0].edits)
-        for wrong in (dict(edits=2), dict(edit_kind="insert"), dict(delete=1.0), dict(delete=0.5, edits=0), dict(delete=0.5, edits=65), dict(delete=.5, edit_kind="x")):
+        kept = safer.certify(classify, TEXTS, LABELS, component, method="binomial", n=300, n0=60, seed=7, delete="keep:2", edit_kind="delete", output=temporary("kept.jsonl"),
+                             model_name="counting")
+        for text, record in zip(TEXTS, kept):
+            votes = collections.Counter(classify(safer.draws(component, text, 300, seed=7, delete="keep:2")))
+            self.assertEqual({"neg": votes["neg"], "pos": votes["pos"]}, record.counts)
+        self.assertEqual((kept.config["delete"], safer.verify(temporary("kept.jsonl")).delete), ("keep:2", "keep:2"))
+        for wrong in (dict(delete="keep:0"), dict(delete="x"), dict(edits=2), dict(edit_kind="insert"), dict(delete=1.0), dict(delete=0.5, edits=0), dict(delete=0.5, edits=65), dict(delete=.5, edit_kind="x")):
             with self.assertRaises(safer.InvalidError):
                 safer.certify(classify, TEXTS, LABELS, component, **wrong)
 

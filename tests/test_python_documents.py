@@ -37,9 +37,9 @@ def check_docstrings(names):
     test = safer_nlp.load_data("demo/test.tsv")
     lexicon = safer_nlp.Lexicon.load("demo.lex").with_kernel("component")
     lexicon.save("component.lex")
-    known = dict(safer=safer_nlp, safer_nlp=safer_nlp, asyncio=asyncio, urllib=urllib, pipeline=safer_nlp.Model.load("demo.model"),
-                 texts=test.texts, labels=test.labels, test_texts=test.texts, test_labels=test.labels, lexicon=lexicon,
-                 model=safer_nlp.Model.load("demo.model"))
+    model = safer_nlp.train("ngram.safetensors", safer_nlp.load_data("demo/train.tsv"), arch="ngram", bits=18, lexicon=lexicon)
+    known = dict(safer=safer_nlp, safer_nlp=safer_nlp, asyncio=asyncio, urllib=urllib, pipeline=model, texts=test.texts, labels=test.labels,
+                 test_texts=test.texts, test_labels=test.labels, lexicon=lexicon, model=model)
     failed = tried = 0
     for name in names:
         found = doctest.testmod(importlib.import_module(name), extraglobs=known, optionflags=doctest.ELLIPSIS)
@@ -55,9 +55,7 @@ class Documents(unittest.TestCase):
         folder = temporary("docs")
         folder.mkdir()
         shutil.copytree(temporary("demo"), folder / "demo")
-        for name in ("demo.model", "demo.lex"):
-            shutil.copy(temporary(name), folder)
-        shutil.copy(folder / "demo.model", folder / "ngram.safetensors")
+        shutil.copy(temporary("demo.lex"), folder)
         with contextlib.chdir(folder) if hasattr(contextlib, "chdir") else self.inside(folder):
             failed, tried = check_docstrings(names)
             self.assertEqual(failed, 0)

@@ -406,6 +406,7 @@ safer_status cmp_attack_read(cmp_attack *out, cmp_config *c, const char *data, c
     cli_add_uint(&options, "limit", &out->data.limit, NULL, NULL);
     cli_search_options(&options, &out->options);
     cli_vote_options(&options, &out->options);
+    cli_add_real(&options, "delete", &out->options.deletion.chance, NULL, NULL);
     snprintf(where, sizeof where, "attacks.%s", attack);
     status = read_object(c, object, where, &options, error);
     if (status != SAFER_OK) return status;

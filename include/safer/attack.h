@@ -53,8 +53,8 @@ typedef struct safer_attack_options {
     safer_progress progress; /* also how to stop */
     size_t shard, shards;    /* only part `shard` of so many, as in safer_certify_options; zeros: all texts */
     safer_crew *crew;        /* of safer_attack and safer_attack_against: processes that share the work; NULL: alone */
-    double deletion; /* smoothed: draws delete every token with this chance, as in safer_certify_options; 0: nothing */
-    uint64_t words;  /* insert, outoflist: words of the lexicon, the most frequent, that are asked about, once; 2000 */
+    safer_deletion deletion; /* smoothed: draws delete tokens so often, as in safer_certify_options; zeros: nothing */
+    uint64_t words; /* insert, outoflist: words of the lexicon, the most frequent, that are asked about, once; 2000 */
 } safer_attack_options;
 
 SAFER_OPTIONS(safer_attack_options);
@@ -143,10 +143,10 @@ typedef struct safer_against_summary {
     uint64_t queries, checks;
     double seconds;
     size_t resumed;
-    size_t shard, shards;   /* the part of the run that was attacked; zeros: all of it */
-    double deletion;        /* of the run's draws; 0: they delete nothing */
-    size_t certified_edits; /* then: texts that are certified against 1 edit or more */
-    size_t words;           /* and words that the model was asked about once for all texts, beside `queries` */
+    size_t shard, shards;    /* the part of the run that was attacked; zeros: all of it */
+    safer_deletion deletion; /* of the run's draws; zeros: they delete nothing */
+    size_t certified_edits;  /* then: texts that are certified against 1 edit or more */
+    size_t words;            /* and words that the model was asked about once for all texts, beside `queries` */
 } safer_against_summary;
 
 #define SAFER_AGAINST_LEVEL 0.001  /* of the alarm */

@@ -94,6 +94,18 @@ typedef struct safer_progress {
     void *context;
 } safer_progress;
 
+/* How often draws delete a token (word, number, mark): with a chance, above 0, below 1, rounded to a fraction of 2^32;
+ * or by the length of the text, so that `keep` tokens or more stay on average, and fewer than twice as many; zeros:
+ * nothing is deleted. docs/edits.md */
+#define SAFER_KEEP 1000000
+typedef struct safer_deletion {
+    double chance;
+    size_t keep; /* 1 to SAFER_KEEP */
+} safer_deletion;
+
+/* "0.9" or "keep:25". */
+SAFER_API safer_status safer_deletion_parse(safer_deletion *out, const char *text, safer_error *error);
+
 #ifdef __cplusplus
 }
 #endif

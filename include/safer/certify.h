@@ -50,10 +50,9 @@ typedef struct safer_certify_options {
     safer_progress progress; /* also how to stop: see safer_progress */
     size_t shard, shards; /* safer_certify: only part `shard` of so many, from 1; zeros: all texts. See safer_merge */
     safer_crew *crew;     /* of safer_certify: processes that share the work; NULL: this one is alone */
-    /* Draws delete every token (word, number, mark) with this chance, above 0, below 1, rounded to a fraction of 2^32;
-     * 0: nothing is deleted. Then `certified` refers to so many edits of a kind as well, 1 to SAFER_EDITS (1), beside
-     * synonyms in up to `radius` words. docs/edits.md */
-    double deletion;
+    /* Draws delete every token (word, number, mark) so often; zeros: none. Then `certified` refers to so many edits of
+     * a kind as well, 1 to SAFER_EDITS (1), beside synonyms in up to `radius` words. docs/edits.md */
+    safer_deletion deletion;
     size_t edits;
     safer_edit_kind edit_kind;
 } safer_certify_options;
@@ -86,7 +85,7 @@ typedef struct safer_certificate {
     const uint64_t *vote_votes; /* of every class, in these samples; NULL when exact */
 
     /* Where draws delete tokens; else zeros. */
-    double deletion; /* with which chance */
+    double deletion; /* with which chance, in this text */
     size_t tokens;   /* of the text */
     size_t edits;    /* certified beside synonyms in `radius` words of the options; at most those asked for */
     double q_edits[SAFER_EDITS + 1]; /* q of 0, 1 .. edits of the options, beside these synonyms, rounded up */
@@ -214,10 +213,10 @@ SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text
                                   uint64_t seed, uint64_t first, uint64_t count, safer_draw_function each,
                                   void *context, safer_error *error);
 
-/* The same where every token (word, number or mark) is deleted with this chance besides: from 0, above which it is
- * rounded to a fraction of 2^32, to below 1. Tokens that are kept have one space between them. */
+/* The same where tokens (words, numbers, marks) are deleted besides. Those that are kept have one space between
+ * them. */
 SAFER_API safer_status safer_draw_deleting(const safer_lexicon *lexicon, const char *text, size_t length,
-                                           double deletion, safer_stage stage, uint64_t seed, uint64_t first,
+                                           safer_deletion deletion, safer_stage stage, uint64_t seed, uint64_t first,
                                            uint64_t count, safer_draw_function each, void *context, safer_error *error);
 
 /* Wilson's 95% interval for a share of `part` in `whole` texts: how far a figure of this
@@ -236,9 +235,9 @@ typedef struct safer_verification {
     double delta, alpha; /* as asked; 0 for ibp, which cannot err by chance */
     int family_wise;     /* delta covers all texts together */
     const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
-    size_t shard, shards; /* which part of a run it is, from 1; zeros: a whole run */
-    double deletion;      /* the chance to be deleted; 0: none is, and there are no edits */
-    size_t edits;         /* what `certified` refers to besides */
+    size_t shard, shards;    /* which part of a run it is, from 1; zeros: a whole run */
+    safer_deletion deletion; /* zeros: nothing is deleted, and there are no edits */
+    size_t edits;            /* what `certified` refers to besides */
     safer_edit_kind edit_kind;
 } safer_verification;
 

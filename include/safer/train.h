@@ -112,9 +112,9 @@ typedef struct safer_train_options {
      * A checkpoint of one device can be resumed on another; the model is then neither's alone. */
     const char *device;
 
-    /* Every token (word, number, mark) of a draw is deleted with this chance, above 0, below 1: for certificates
-     * with the same `deletion`. 0: none is. Not with a defense. */
-    double deletion;
+    /* Every token (word, number, mark) of a draw is deleted so often: for certificates with the same `deletion`.
+     * Zeros: none is. Not with a defense. */
+    safer_deletion deletion;
 } safer_train_options;
 
 typedef struct safer_train_report {

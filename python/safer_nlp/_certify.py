@@ -14,7 +14,7 @@ from ._data import Texts, as_list, encode, encode_texts, make_data, rows_of
 from ._errors import Error, InvalidError
 from ._guard import Guard, ProgressOption
 from ._lexicon import Lexicon
-from ._library import call, choice, library, path_bytes
+from ._library import call, choice, deletion_of, library, path_bytes
 from ._model import FunctionModel, Model, Predict, as_model, check_name, is_remote
 from ._parts import (certify_options, class_names_of, classes_of, draws_at_once, header_of, need_lexicon, prepare, scratch_file, shard_numbers,
                      summary_of, traffic_of)
@@ -27,7 +27,7 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
             random: bool = False, function: bool = False, cache: bool = False, progress: ProgressOption = None,
             output: "Union[str, os.PathLike[str], None]" = None, resume: bool = False, unlabelled: bool = False,
             family_wise: bool = False, ids: Optional[Sequence[Any]] = None, model_name: Optional[str] = None,
-            threads: int = 0, shard: Union[str, Tuple[int, int], None] = None, delete: float = 0.0, edits: int = 1,
+            threads: int = 0, shard: Union[str, Tuple[int, int], None] = None, delete: Union[float, str] = 0.0, edits: int = 1,
             edit_kind: str = "any") -> Results:
     """Certifies a classifier: for every text, whether any exchange of words for their synonyms
     could change what the smoothed classifier says.
@@ -70,7 +70,8 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
     :param shard: only a part of the texts: (K, N) or "K/N", of every N texts the K-th, from 1; "auto" and "auto/N": as
         `safer certify --shard` takes them from Slurm or Kubernetes. All machines get all texts; :func:`merge` puts
         their outputs together
-    :param delete: draws delete every word, number and mark with this chance; then `certified` refers to edits as well
+    :param delete: draws delete every word, number and mark with this chance, or by length: "keep:25" keeps 25 to 50 of them on
+                   average; then `certified` refers to edits as well
     :param edits: with `delete`: words, numbers and marks that may be edited besides, at most
     :param edit_kind: what an edit may be: "any", "replace", "insert" or "delete"
 
@@ -168,7 +169,7 @@ def _verify_texts(path: "Union[str, os.PathLike[str]]", texts: Optional[Sequence
             rows.close()
 
 
-def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage: str = "certification", seed: int = 1, delete: float = 0.0) -> List[str]:
+def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage: str = "certification", seed: int = 1, delete: Union[float, str] = 0.0) -> List[str]:
     """The draws of a text that a certificate with this seed asks about, from number `first` on.
     `stage` is "certification", or "selection" for those that choose the prediction. `delete` is that of :func:`certify`."""
     number = choice("stage", stage)
@@ -182,7 +183,7 @@ def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage
 
     with Guard() as guard:
         each = c.DRAW(lambda context, index, address, length: guard.run(add, address, length))
-        call("safer_draw_deleting", lexicon._pointer, encoded, len(encoded), delete, number, seed, first, count, each, None)
+        call("safer_draw_deleting", lexicon._pointer, encoded, len(encoded), deletion_of(delete), number, seed, first, count, each, None)
     guard.check()
     if len(found) != count:
         raise Error(f"{len(found)} draws came of {count}")
@@ -201,13 +202,13 @@ class Smoothed:
     >>> smoothed = safer.Smoothed(pipeline, lexicon)
     >>> answer, = smoothed.predict(["A wonderful film."])
     >>> answer.label, answer.confidence, answer.radius
-    ('1', 0..., 'all')
+    ('1', ..., 'all')
     """
 
     def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000,
                  n0: Optional[int] = None, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all",
                  seed: Optional[int] = None, batch: int = 256, random: bool = False, function: bool = False, cache: bool = False,
-                 threads: int = 0, delete: float = 0.0, edits: int = 1, edit_kind: str = "any") -> None:
+                 threads: int = 0, delete: Union[float, str] = 0.0, edits: int = 1, edit_kind: str = "any") -> None:
         self.lexicon = need_lexicon(lexicon)
         self._options: Dict[str, Any] = dict(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, threads=threads, delete=delete,
                                              edits=edits, edit_kind=edit_kind)

@@ -13,7 +13,7 @@ import pathlib
 import shutil
 import subprocess
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _structs as c
 from ._errors import check
@@ -93,7 +93,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_summary_recall": (c.Figure, [POINTER(c.Summary), c_size_t]),
     "safer_summary_precision": (c.Figure, [POINTER(c.Summary), c_size_t]),
     "safer_summary_caution": (c_int, [POINTER(c.Summary), c_char_p, c_size_t]),
-    "safer_draw_deleting": (c_int, [c_void_p, c_char_p, c_size_t, c_double, c_int, c_uint64, c_uint64, c_uint64, c.DRAW, c_void_p, _ERROR]),
+    "safer_deletion_parse": (c_int, [POINTER(c.Deletion), c_char_p, _ERROR]),
+    "safer_draw_deleting": (c_int, [c_void_p, c_char_p, c_size_t, c.Deletion, c_int, c_uint64, c_uint64, c_uint64, c.DRAW, c_void_p, _ERROR]),
     "safer_interval": (None, [c_size_t, c_size_t, POINTER(c_double), POINTER(c_double)]),
     "safer_attack_options_init": (None, [POINTER(c.AttackOptions), c_size_t]),
     "safer_attack": (c_int, [POINTER(c.AttackSummary), c_char_p, c_int, c_void_p, c_void_p, c_void_p, POINTER(c.AttackOptions), _ERROR]),
@@ -201,6 +202,20 @@ def choice(kind: str, name: str) -> int:
     value = c_int()
     call(f"safer_{kind}_parse", byref(value), str(name).encode(errors="replace"))
     return value.value
+
+
+def deletion_of(delete: Union[float, str]) -> c.Deletion:
+    """A chance, whose range the library checks where it is used, or "keep:25"."""
+    if not isinstance(delete, str):
+        return c.Deletion(delete, 0)
+    found = c.Deletion()
+    call("safer_deletion_parse", byref(found), delete.encode(errors="replace"))
+    return found
+
+
+def deletion_name(deletion: c.Deletion) -> Union[float, str]:
+    """The other way round."""
+    return f"keep:{deletion.keep}" if deletion.keep else float(deletion.chance)
 
 
 def default_options(kind: str, structure: Type[S]) -> S:

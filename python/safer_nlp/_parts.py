@@ -14,7 +14,7 @@ from ._answers import Classes, label_name
 from ._data import DataHandle, as_list, encode, encode_texts, make_data
 from ._errors import InputError, InvalidError
 from ._lexicon import Lexicon
-from ._library import call, choice, default_options
+from ._library import call, choice, default_options, deletion_of
 from ._model import FunctionModel, Model, Predict, Traffic, as_model
 from ._results import Radius, Summary, radius_to_c, summarise
 
@@ -46,7 +46,7 @@ def need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
 
 
 def certify_options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int,
-             delete: float, edits: int, edit_kind: str) -> c.CertifyOptions:
+             delete: Union[float, str], edits: int, edit_kind: str) -> c.CertifyOptions:
     """The library checks ranges; here is what ctypes would cut to fit."""
     o = default_options("certify", c.CertifyOptions)
     n0 = n0 or 0  # as many as n
@@ -55,8 +55,8 @@ def certify_options(*, n: int, n0: Optional[int], delta: float, alpha: float, me
             raise InvalidError(f"{name}: {value}")
     o.method, o.n, o.n0, o.delta, o.alpha = choice("method", method), n, n0, delta, alpha
     o.radius, o.seed, o.threads = radius_to_c(radius), seed, threads
-    o.deletion, o.edits, o.edit_kind = delete, edits, choice("edit_kind", edit_kind)
-    if not delete and (edits != 1 or edit_kind != "any"):
+    o.deletion, o.edits, o.edit_kind = deletion_of(delete), edits, choice("edit_kind", edit_kind)
+    if not (o.deletion.chance or o.deletion.keep) and (edits != 1 or edit_kind != "any"):
         raise InvalidError("edits: without delete no edit can be certified")
     return o
 

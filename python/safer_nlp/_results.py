@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 from . import _structs as c
 from ._errors import InvalidError
 from ._lexicon import Lexicon
-from ._library import call, library, path_bytes
+from ._library import call, deletion_name, library, path_bytes
 from ._model import Traffic
 from ._show import html_of, interval, percent, plot_of
 
@@ -140,7 +140,7 @@ class Verification(Summary):
     checked: Tuple[str, ...] = ()
     not_checked: Tuple[str, ...] = ()
     shard: Optional[Tuple[int, int]] = None  #: (K, N): it is part K of N; None: it is a whole run
-    delete: float = 0.0  #: the chance that a draw deletes a word, number or mark
+    delete: Union[float, str] = 0.0  #: the chance that a draw deletes a word, number or mark, or "keep:25"
     edits: int = 0  #: what `certified` refers to besides
 
 
@@ -232,7 +232,7 @@ def verification(v: c.Verification, predict_seconds: Optional[float] = None, tra
     phrases = ([phrase.decode() for phrase in found if phrase] for found in (v.checked, v.not_checked))
     return Verification(**{member.name: getattr(s, member.name) for member in dataclasses.fields(s)}, format=v.format,
                         radius=radius_from_c(v.radius), delta=v.delta, family_wise=bool(v.family_wise), alpha=v.alpha, checked=tuple(next(phrases)), not_checked=tuple(next(phrases)),
-                        shard=(v.shard, v.shards) if v.shards else None, delete=v.deletion, edits=v.edits)
+                        shard=(v.shard, v.shards) if v.shards else None, delete=deletion_name(v.deletion), edits=v.edits)
 
 
 _FIELDS = [member.name for member in dataclasses.fields(Certificate)]

@@ -69,7 +69,7 @@ class Server(Handle):
 def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: int = 8080, token: Optional[str] = None,
           without_token: bool = False, classes: Optional[Sequence[Any]] = None, n: int = 5000, n0: Optional[int] = None,
           delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all", seed: Optional[int] = None,
-          batch: int = 256, random: bool = False, function: bool = False, cache: bool = False, threads: int = 0, delete: float = 0.0,
+          batch: int = 256, random: bool = False, function: bool = False, cache: bool = False, threads: int = 0, delete: Union[float, str] = 0.0,
           edits: int = 1, edit_kind: str = "any", max_body: Optional[int] = None, max_text: Optional[int] = None,
           max_texts: Optional[int] = None, queue: Optional[int] = None, connections: Optional[int] = None,
           deadline: Optional[float] = None, patience: Optional[float] = None, client_connections: Optional[int] = None,

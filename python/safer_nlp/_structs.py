@@ -100,11 +100,15 @@ class Traffic(Structure):
     _fields_ = [(name, c_uint64) for name in ("asked", "cached", "again", "changed", "none", "requests", "retries", "restarts")]
 
 
+class Deletion(Structure):
+    _fields_ = [("chance", c_double), ("keep", c_size_t)]
+
+
 class CertifyOptions(Structure):
     _fields_ = [("size", c_size_t), ("method", c_int), ("n", c_uint64), ("n0", c_uint64), ("delta", c_double), ("alpha", c_double),
                 ("family_wise", c_int), ("radius", c_size_t), ("unlabelled", c_int), ("seed", c_uint64), ("threads", c_int),
                 ("batch", c_size_t), ("progress", Progress), ("shard", c_size_t), ("shards", c_size_t), ("crew", c_void_p),
-                ("deletion", c_double), ("edits", c_size_t), ("edit_kind", c_int)]
+                ("deletion", Deletion), ("edits", c_size_t), ("edit_kind", c_int)]
 
 
 class Certificate(Structure):
@@ -141,7 +145,7 @@ class Summary(Structure):
 class Verification(Structure):
     _fields_ = [("summary", Summary), ("format", c_int), ("method", c_int), ("radius", c_size_t), ("delta", c_double), ("alpha", c_double),
                 ("family_wise", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES),
-                ("shard", c_size_t), ("shards", c_size_t), ("deletion", c_double), ("edits", c_size_t), ("edit_kind", c_int)]
+                ("shard", c_size_t), ("shards", c_size_t), ("deletion", Deletion), ("edits", c_size_t), ("edit_kind", c_int)]
 
 
 class SurveyProduct(Structure):
@@ -183,7 +187,7 @@ class TrainOptions(Structure):
     _fields_ = [("size", c_size_t), ("arch", c_int), ("train", c_void_p), ("dev", c_void_p), ("lexicon", c_void_p), ("seed", c_uint64),
                 ("threads", c_int), ("resume", c_int), ("progress", Progress), ("course", TrainCourse), ("ngram", TrainNgram),
                 ("cnn", TrainCnn), ("defense", TrainDefense), ("charcnn", TrainCharcnn), ("bert", TrainBert), ("device", c_char_p),
-                ("deletion", c_double)]
+                ("deletion", Deletion)]
 
 
 class TrainReport(Structure):
@@ -195,7 +199,7 @@ class AttackOptions(Structure):
     _fields_ = [("size", c_size_t), ("method", c_int), ("smoothed", c_int), ("n", c_uint64), ("radius", c_size_t), ("max_queries", c_uint64),
                 ("population", c_int), ("iterations", c_int), ("tries", c_int), ("alpha", c_double), ("seed", c_uint64), ("threads", c_int),
                 ("batch", c_size_t), ("each", RECORD), ("each_context", c_void_p), ("progress", Progress), ("shard", c_size_t),
-                ("shards", c_size_t), ("crew", c_void_p), ("deletion", c_double), ("words", c_uint64)]
+                ("shards", c_size_t), ("crew", c_void_p), ("deletion", Deletion), ("words", c_uint64)]
 
 
 class AttackSummary(Structure):
@@ -209,7 +213,7 @@ class AgainstSummary(Structure):
                                                 "sampled")),
                 ("delta", c_double), ("p_value", c_double), ("alarm", c_int), ("flips", c_size_t), ("queries", c_uint64),
                 ("checks", c_uint64), ("seconds", c_double), ("resumed", c_size_t), ("shard", c_size_t), ("shards", c_size_t),
-                ("deletion", c_double), ("certified_edits", c_size_t), ("words", c_size_t)]
+                ("deletion", Deletion), ("certified_edits", c_size_t), ("words", c_size_t)]
 
 
 class Comparison(Structure):

@@ -121,7 +121,7 @@ static safer_status check_row(void *context, const sf_row *row, int worker, json
                           sf_radius_text(claimed.radius), "words", (json_int_t)claimed.words, "violation", "choices", 0,
                           "flips", 0, "limited", 0, "queries", 0, "checks", 0);
     if (!r) status = sf_fail_memory(error);
-    if (c->options.deletion > 0) sf_member_add(&r, "edits", json_integer((json_int_t)claimed.edits));
+    if (sf_deletes(c->options.deletion)) sf_member_add(&r, "edits", json_integer((json_int_t)claimed.edits));
     if (status == SAFER_OK && sf_claim_covers(&claimed)) {
         safer_attacker **a = &c->attackers[worker];
         if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
@@ -271,7 +271,7 @@ static json_t *config_json(const check *c)
     if (c->run->config.shard.count && sf_sealed_whole(&seal, c->run->config_json)) return NULL;
     json_t *config = sf_attack_config("against", c->model, c->lexicon, c->data, &c->options);
     sf_member_add(&config, "against", sf_hex_json(seal));
-    if (c->options.deletion > 0) {
+    if (sf_deletes(c->options.deletion)) {
         sf_member_add(&config, "edit_kind", json_string(safer_edit_kind_name(c->edit_kind)));
         sf_member_add(&config, "edit_radius", sf_radius_text(c->edit_radius));
     }
@@ -291,7 +291,7 @@ static safer_status choose_shard(check *c, safer_error *error)
 /* The words that attacks put in, where edits are certified, are scored once. */
 static safer_status make_words(check *c, safer_error *error)
 {
-    if (c->options.deletion <= 0 || c->edit_kind == SAFER_EDITS_DELETE) return SAFER_OK;
+    if (!sf_deletes(c->options.deletion) || c->edit_kind == SAFER_EDITS_DELETE) return SAFER_OK;
     return sf_wordlist_make(&c->vocabulary, c->model, c->lexicon, c->options.words, c->options.batch, error);
 }
 
@@ -300,11 +300,12 @@ static safer_status join_edits(check *c, const json_t *theirs, safer_error *erro
 {
     sf_members m = {.object = theirs, .format = SF_FORMAT};
     const json_t *deletion = json_object_get(theirs, "delete");
-    c->options.deletion = json_real_value(deletion);
+    c->options.deletion = (safer_deletion){0};
     if (!deletion) return SAFER_OK;
     const char *kind = sf_member_string(&m, "edit_kind");
     c->edit_radius = sf_member_radius(&m, "edit_radius");
-    if (m.wrong || safer_edit_kind_parse(&c->edit_kind, kind, NULL) != SAFER_OK)
+    if (m.wrong || sf_deletion_read(&c->options.deletion, deletion) ||
+        safer_edit_kind_parse(&c->edit_kind, kind, NULL) != SAFER_OK)
         return sf_fail(error, SAFER_SYSTEM, "what rank 0 says of the edits of the run makes no sense");
     return SAFER_OK;
 }
@@ -339,7 +340,7 @@ static safer_status begin(check *c, sf_run *run, const char *against, sf_guard *
     SF_TRY(sf_run_index(run, error));
     c->run = run;
     c->options.smoothed = run->config.method != SAFER_METHOD_IBP;
-    c->options.deletion = sf_deletion_share(run->config.deletion);
+    c->options.deletion = run->config.options.deletion;
     c->edit_kind = run->config.options.edit_kind;
     c->edit_radius = run->config.radius;
     SF_TRY(sf_attack_check(&c->options, error));
@@ -391,7 +392,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     check c = {.model = model, .lexicon = lexicon, .data = helps ? NULL : data, .options = own};
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_ATTACK_TEXTFOOLER;
-    c.options.deletion = 0; /* that of the run */
+    c.options.deletion = (safer_deletion){0}; /* that of the run */
     if (!helps) SF_TRY(begin(&c, &run, against, &guard, path, resume, error));
     config = helps ? json_object() : config_json(&c);
     c.attackers = sf_calloc((size_t)threads + 1, sizeof *c.attackers);

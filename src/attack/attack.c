@@ -1,4 +1,7 @@
-/* Attacks on one text: skip it or search it, and report what was found. */
+/* Attacks on one text: skip it or search it, and report what was found.
+ *
+ * What a method finds counts only if it is really fooled: the model itself answers otherwise or, where votes are
+ * sampled, fresh draws bear it out at the level of the options. docs/attack.md has the methods. */
 #include "attack/attack.h"
 
 #include "attack/records.h"
@@ -44,9 +47,9 @@ safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
     if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "alpha: %g (above 0, below 1)", o->alpha);
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (o->batch < 1 || o->batch > MOST) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
-    if (!(o->deletion >= 0 && o->deletion < 1))
-        return sf_fail(error, SAFER_INVALID, "deletion: %g (0, or above 0 and below 1)", o->deletion);
-    if (o->deletion > 0 && !o->smoothed)
+    const safer_status status = sf_deletion_check(o->deletion, error);
+    if (status != SAFER_OK) return status;
+    if (sf_deletes(o->deletion) && !o->smoothed)
         return sf_fail(error, SAFER_INVALID, "deletion: only draws of the smoothed classifier delete");
     if (o->words < 1) return sf_fail(error, SAFER_INVALID, "words: at least 1");
     return sf_shard_check((sf_shard){o->shard, o->shards}, error);
@@ -77,7 +80,7 @@ safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, con
     a->options = *options;
     const sf_victim_options victim = {.smoothed = options->smoothed,
                                       .n = options->n,
-                                      .deletion = sf_deletion_of(options->deletion),
+                                      .deletion = sf_deletion_round(options->deletion),
                                       .max_queries = options->max_queries,
                                       .seed = options->seed,
                                       .batch = options->batch,

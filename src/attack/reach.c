@@ -22,7 +22,7 @@ static safer_status read_tokens(sf_slots *slots, const safer_lexicon *l, const c
                                 safer_error *error)
 {
     safer_status status = sf_slots_read(slots, l, text, length, error);
-    return status == SAFER_OK ? sf_slots_split(slots, 1, error) : status;
+    return status == SAFER_OK ? sf_slots_split(slots, SF_SPLIT, error) : status;
 }
 
 safer_status sf_reach_begin(sf_reach *r, const safer_lexicon *l, const char *text, size_t length, safer_error *error)

@@ -356,7 +356,7 @@ static safer_status begin(sf_rewrite *r, const char *text, size_t length, safer_
     r->poll.exhausted = 0;
     r->finding = (sf_finding){.p_value = 1};
     SF_TRY(sf_slots_read(&r->slots, r->victim->lexicon, text, length, error));
-    SF_TRY(sf_slots_split(&r->slots, 1, error)); /* any chance: tokens alone are wanted */
+    SF_TRY(sf_slots_split(&r->slots, SF_SPLIT, error)); /* tokens alone are wanted */
     if (sf_grow(&r->order, &r->order_capacity, r->slots.token_count + 1, sizeof *r->order) ||
         sf_grow(&r->touched, &r->touched_capacity, r->slots.token_count + 1, sizeof *r->touched)) {
         status = sf_fail_memory(error);

@@ -216,7 +216,8 @@ static safer_status deploy(deployed *d, const uint32_t *choices, safer_error *er
     d->visible = v->check_slots.slot_count;
     if (sf_victim_prepares(v)) {
         SF_TRY(v->model->class->prepare(v->model, v->lexicon, &v->check_slots, &d->prepared, error));
-        if (v->model->class->visible && !v->options.deletion) d->visible = v->model->class->visible(d->prepared);
+        if (v->model->class->visible && !sf_deletes(v->options.deletion))
+            d->visible = v->model->class->visible(d->prepared);
     }
     d->stream = sf_stream_of(v->options.seed, v->check_slots.hash, SF_STAGE_RECHECK);
 done:

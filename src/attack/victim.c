@@ -163,7 +163,8 @@ static safer_status prepare_votes(sf_victim *v, safer_error *error)
     if (!sf_victim_prepares(v)) return SAFER_OK;
     SF_TRY(sf_shadow_make(&v->shadow, v->lexicon, &v->slots, error));
     SF_TRY(v->model->class->prepare(v->model, &v->shadow.lexicon, &v->slots, &v->prepared, error));
-    if (v->model->class->visible && !v->options.deletion) v->visible = v->model->class->visible(v->prepared);
+    if (v->model->class->visible && !sf_deletes(v->options.deletion))
+        v->visible = v->model->class->visible(v->prepared);
 done:
     return status;
 }

@@ -17,9 +17,9 @@
 
 typedef struct sf_victim_options {
     int smoothed;
-    uint64_t n;           /* draws that vote on a text; texts with no more draws are enumerated */
-    uint32_t deletion;    /* smoothed: draws delete each token with this chance, of 2^32; 0: none */
-    uint64_t max_queries; /* 0: any number */
+    uint64_t n;              /* draws that vote on a text; texts with no more draws are enumerated */
+    safer_deletion deletion; /* smoothed: draws delete tokens so often; zeros: none */
+    uint64_t max_queries;    /* 0: any number */
     uint64_t seed;
     size_t batch;
     int ties_lose; /* the target must win strictly, as a certificate says it does */
@@ -107,7 +107,7 @@ safer_status sf_victim_split(const sf_victim *victim, sf_slots *slots, safer_err
 /* Whether the model is prepared for texts, or asked about each draw as a text. */
 static inline int sf_victim_prepares(const sf_victim *v)
 {
-    return v->model->class->prepare && (v->model->class->deletes || !v->options.deletion);
+    return v->model->class->prepare && (v->model->class->deletes || !sf_deletes(v->options.deletion));
 }
 
 /* How many words may stand in a slot, its own included. */

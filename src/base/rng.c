@@ -57,13 +57,3 @@ double sf_draw_unit(sf_stream stream, uint64_t sample, uint32_t slot)
     uint64_t bits = (uint64_t)block[0] << 21 ^ block[1] >> 11; /* 53 bits */
     return (double)bits * 0x1p-53;
 }
-
-uint32_t sf_deletion_of(double p)
-{
-    assert(p >= 0 && p < 1);
-    if (p == 0) return 0;
-    const double scaled = nearbyint(p * 0x1p32);
-    return scaled < 1 ? 1 : scaled > 0x1p32 - 1 ? UINT32_MAX : (uint32_t)scaled;
-}
-
-double sf_deletion_share(uint32_t deletion) { return deletion * 0x1p-32; }

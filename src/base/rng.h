@@ -29,11 +29,6 @@ void sf_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]
 
 sf_stream sf_stream_of(uint64_t seed, uint64_t text_hash, sf_stage stage);
 
-/* A chance p, 0 < p < 1, as a fraction of 2^32, which a double holds exactly: the nearest of 1 .. 2^32 - 1; 0 for
- * p = 0. A word of a block is below it with just this chance. */
-uint32_t sf_deletion_of(double p);
-double sf_deletion_share(uint32_t deletion);
-
 /* Uniform on 0 .. bound-1, without bias (Lemire's multiplication with rejection).
  * bound >= 1. */
 uint32_t sf_draw_below(sf_stream stream, uint64_t sample, uint32_t slot, uint32_t bound);

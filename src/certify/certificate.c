@@ -45,7 +45,7 @@ static safer_status read_text(safer_certificate *c, safer_workspace *w, const ch
     c->words = w->slots.word_count;
     c->slots = w->slots.slot_count;
     c->tokens = w->slots.token_count;
-    c->deletion = w->options.deletion;
+    c->deletion = sf_deletion_share(w->deletion);
     return status;
 }
 
@@ -64,7 +64,7 @@ static safer_status prepare_text(safer_certificate *c, safer_workspace *w, safer
     SF_TRY(sf_model_probe(w->model, &w->text, 1, error));
     for (size_t r = 0; r < SAFER_RADII; r++) c->q[r] = sf_q_at(w->overlaps, w->visible, sf_reported_radii[r]);
     for (size_t i = 0; w->deletion && i <= w->options.edits; i++)
-        c->q_edits[i] = sf_edits_q(w->deletion, w->options.edit_kind, i,
+        c->q_edits[i] = sf_edits_q(w->options.deletion, c->tokens, w->options.edit_kind, i,
                                    sf_q_at(w->overlaps, w->visible, w->options.radius));
     SF_TRY(sf_workspace_show(w, SF_TEXT_READ, c, error));
     c->target = target_of(c, w, SF_NO_LABEL); /* or the prediction, once there is one */

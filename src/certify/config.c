@@ -48,8 +48,8 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
     }
     sf_member_add(&config, "radius", sf_radius_text(o->radius));
     sf_member_add(&config, "radii", radii_json(SF_FORMAT));
-    if (o->deletion > 0) {
-        sf_member_add(&config, "delete", json_real(o->deletion));
+    if (sf_deletes(o->deletion)) {
+        sf_member_add(&config, "delete", sf_deletion_json(o->deletion));
         sf_member_add(&config, "edits", json_integer((json_int_t)o->edits));
         sf_member_add(&config, "edit_kind", json_string(safer_edit_kind_name(o->edit_kind)));
     }
@@ -87,15 +87,15 @@ static void read_sampling(sf_config *out, sf_members *m)
 static void read_edits(sf_config *out, sf_members *m)
 {
     safer_certify_options *o = &out->options;
-    if (!json_object_get(m->object, "delete")) return;
-    o->deletion = sf_member_real(m, "delete");
-    if (!(o->deletion > 0 && o->deletion < 1) || sf_deletion_share(sf_deletion_of(o->deletion)) != o->deletion)
-        sf_member_refuse(m, "delete", "a fraction of 2^32, above 0 and below 1");
+    const json_t *deletion = sf_member_optional(m, "delete");
+    if (!deletion) return;
+    if (sf_deletion_read(&o->deletion, deletion))
+        sf_member_refuse(m, "delete", "a fraction of 2^32, above 0 and below 1, or keep:K");
     o->edits = (size_t)sf_member_integer(m, "edits", 1);
     const char *kind = sf_member_string(m, "edit_kind");
     if (kind && safer_edit_kind_parse(&o->edit_kind, kind, NULL) != SAFER_OK)
         sf_member_refuse(m, "edit_kind", "any, replace, insert or delete");
-    if (!m->wrong) out->deletion = sf_deletion_of(o->deletion);
+    out->deletes = sf_deletes(o->deletion);
 }
 
 /* The radii of q_at, which are always the same. */

@@ -244,7 +244,7 @@ static void read_votes(sf_record *r, sf_members *m, const sf_config *config)
         r->counts = read_counts(m, "counts", config, 0);
     r->bound = sf_member_real(m, "bound");
     read_q(r, m);
-    if (config->deletion) read_edits(r, m, config);
+    if (config->deletes) read_edits(r, m, config);
 }
 
 static void read_margins(sf_record *r, sf_members *m, const sf_config *config)
@@ -344,8 +344,8 @@ static const char *fault_of_sizes(const sf_record *r, const sf_config *config)
 {
     if (r->slots > r->words) return "there are more slots than words";
     if (r->visible > r->slots) return "more slots are visible than there are";
-    if (config->deletion && r->visible < r->slots) return "where tokens are deleted every slot is visible";
-    if (config->deletion && r->tokens < r->words) return "there are more words than tokens";
+    if (config->deletes && r->visible < r->slots) return "where tokens are deleted every slot is visible";
+    if (config->deletes && r->tokens < r->words) return "there are more words than tokens";
     return config->whole && r->visible < r->slots ? "a model of this kind sees every slot" : NULL;
 }
 
@@ -408,7 +408,8 @@ static const char *fault_of_edits(const sf_record *r, const sf_config *config, c
     const size_t most = config->options.edits;
     if (!q_fits(r, sf_record_q_edits(r, 0), config->radius)) return "q_edits does not begin with q at the asked radius";
     for (size_t i = 1; i <= most; i++) {
-        const double own = sf_edits_q(config->deletion, config->options.edit_kind, i, sf_record_q_edits(r, 0));
+        const double own = sf_edits_q(config->options.deletion, r->tokens, config->options.edit_kind, i,
+                                      sf_record_q_edits(r, 0));
         const double q = sf_record_q_edits(r, i);
         if (!(q >= own && q <= own + SF_TOLERANCE))
             return "q_edits does not follow from q and the chance to be deleted";
@@ -433,8 +434,8 @@ static const char *fault_of_radius(const sf_record *r, const sf_config *config, 
     if ((all || r->radius > 0) && !sf_evidence_grants(e, r->q_radius))
         return "the radius is not certified by the counts";
     if (!all && sf_evidence_certifies(e, r->q_next + more)) return "the counts certify a larger radius";
-    if (config->deletion && (fault = fault_of_edits(r, config, e))) return fault;
-    if (r->certified != (r->radius >= config->radius && (!config->deletion || r->edits >= config->options.edits)))
+    if (config->deletes && (fault = fault_of_edits(r, config, e))) return fault;
+    if (r->certified != (r->radius >= config->radius && (!config->deletes || r->edits >= config->options.edits)))
         return "certified does not follow from the radius";
     for (size_t i = 0; i < SAFER_RADII; i++)
         if (r->radius >= sf_reported_radii[i] ? !sf_evidence_grants(e, r->q_at[i])

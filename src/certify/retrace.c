@@ -34,7 +34,7 @@ static const char *fault_of_overlaps(const sf_retrace *t, const sf_record *r, co
     for (size_t i = 0; i < SAFER_RADII; i++)
         if (!is_q(t, r, r->q_at[i], sf_reported_radii[i])) return "q_at does not follow from the overlaps of the words";
     if (!is_q(t, r, r->q, SAFER_ALL)) return "q does not follow from the overlaps of the words";
-    if (config->deletion && !is_q(t, r, sf_record_q_edits(r, 0), config->radius))
+    if (config->deletes && !is_q(t, r, sf_record_q_edits(r, 0), config->radius))
         return "q_edits does not follow from the overlaps of the words";
     if (!is_q(t, r, r->q_radius, r->radius)) return "q_radius does not follow from the overlaps of the words";
     /* Radii end where all further words have overlap 1: the next one is then "all". */
@@ -64,7 +64,7 @@ static const char *fault_of_text(const sf_retrace *t, const sf_record *r, const 
     if (r->label != label) return "the label is not that of the data";
     if (r->words != t->slots.word_count) return "the number of words is not that of the text";
     if (r->slots != t->slots.slot_count) return "the number of slots is not that of the text";
-    if (config->deletion && r->tokens != t->slots.token_count) return "the number of tokens is not that of the text";
+    if (config->deletes && r->tokens != t->slots.token_count) return "the number of tokens is not that of the text";
     if (config->folded && r->unfolded != r->base && !sf_slots_folded(&t->slots))
         return "unfolded is not base, but the fold leaves the text as it is";
     if (config->method == SAFER_METHOD_IBP) return NULL;
@@ -77,13 +77,13 @@ safer_status sf_retrace_text(sf_retrace *t, const sf_record *r, const sf_config 
 {
     safer_status status;
     SF_TRY(sf_slots_read(&t->slots, t->lexicon, row.text, row.text_length, error));
-    SF_TRY(sf_slots_split(&t->slots, config->deletion, error));
+    SF_TRY(sf_slots_split(&t->slots, config->options.deletion, error));
     SF_TRY(sf_sampler_prepare(&t->sampler, &t->slots, t->lexicon, error));
     if (sf_grow(&t->overlaps, &t->overlap_capacity, t->slots.slot_count + 1, sizeof *t->overlaps))
         return sf_fail_memory(error);
     (void)sf_slots_overlaps(t->overlaps, &t->slots, t->lexicon);
-    for (size_t s = 0; config->deletion && s < t->slots.slot_count; s++)
-        t->overlaps[s] = sf_deletion_overlap(config->deletion, t->overlaps[s]);
+    for (size_t s = 0; config->deletes && s < t->slots.slot_count; s++)
+        t->overlaps[s] = sf_deletion_overlap(t->slots.deletion, t->overlaps[s]);
     if (r->visible <= t->slots.slot_count) qsort(t->overlaps, r->visible, sizeof *t->overlaps, sf_compare_doubles);
     const char *fault = fault_of_text(t, r, config, row, label);
     if (fault) status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", path, line, fault);

@@ -24,7 +24,7 @@ safer_status sf_summary_start(safer_summary *out, const sf_config *config, safer
 {
     const size_t classes = config->classes, columns = classes <= MOST_CLASSES ? classes + 1 : 0;
     safer_summary s = {.about_predictions = config->unlabelled, .remote = config->remote, .folded = config->folded};
-    if (config->deletion) {
+    if (config->deletes) {
         s.edits = config->options.edits;
         s.edit_kind = config->options.edit_kind;
     }

@@ -240,7 +240,7 @@ safer_status safer_verify_crew(safer_verification *out, const char *path, const 
                                     .shard = run.config.shard.number,
                                     .shards = run.config.shard.count,
                                     .deletion = o->deletion,
-                                    .edits = run.config.deletion ? o->edits : 0,
+                                    .edits = run.config.deletes ? o->edits : 0,
                                     .edit_kind = o->edit_kind};
         list_checks(out, &run.config, lexicon != NULL, model != NULL);
         run.summary = (safer_summary){0}; /* the caller's now */

@@ -29,12 +29,12 @@ void safer_certify_options_init(safer_certify_options *options, size_t size)
 
 static safer_status check_deletion(const safer_certify_options *o, safer_error *error)
 {
-    if (!(o->deletion >= 0 && o->deletion < 1))
-        return sf_fail(error, SAFER_INVALID, "deletion: %g (0, or above 0 and below 1)", o->deletion);
+    const safer_status status = sf_deletion_check(o->deletion, error);
+    if (status != SAFER_OK) return status;
     if (o->edits < 1 || o->edits > SAFER_EDITS)
         return sf_fail(error, SAFER_INVALID, "edits: %zu (1 to %d)", o->edits, SAFER_EDITS);
     if (!safer_edit_kind_name(o->edit_kind)) return sf_fail(error, SAFER_INVALID, "edit_kind: unknown");
-    if (o->deletion > 0 && o->method == SAFER_METHOD_IBP)
+    if (sf_deletes(o->deletion) && o->method == SAFER_METHOD_IBP)
         return sf_fail(error, SAFER_INVALID, "deletion: the method ibp draws nothing, and so deletes nothing");
     return SAFER_OK;
 }
@@ -66,7 +66,7 @@ safer_status sf_certify_take(safer_certify_options *own, const safer_certify_opt
     SF_TRY(sf_certify_check(own, model, lexicon, error));
     SF_TRY(sf_shard_check((sf_shard){own->shard, own->shards}, error));
     if (!own->n0) own->n0 = own->n;
-    own->deletion = sf_deletion_share(sf_deletion_of(own->deletion));
+    own->deletion = sf_deletion_round(own->deletion);
 done:
     return status;
 }
@@ -110,7 +110,6 @@ safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, c
     w->model = model;
     w->lexicon = lexicon;
     w->options = *options;
-    w->deletion = sf_deletion_of(options->deletion);
     w->votes = sf_calloc(model->classes, sizeof *w->votes);
     w->selection = sf_calloc(model->classes, sizeof *w->selection);
     w->shares = sf_calloc(model->classes, sizeof *w->shares);
@@ -143,9 +142,13 @@ done:
 
 safer_status sf_workspace_read(safer_workspace *w, const char *text, size_t length, safer_error *error)
 {
-    const safer_status status = sf_slots_read(&w->slots, w->lexicon, text, length, error);
+    safer_status status;
+    SF_TRY(sf_slots_read(&w->slots, w->lexicon, text, length, error));
+    SF_TRY(sf_slots_split(&w->slots, w->options.deletion, error));
     w->text = (sf_span){w->slots.text, w->slots.length};
-    return status == SAFER_OK ? sf_slots_split(&w->slots, w->deletion, error) : status;
+    w->deletion = w->slots.deletion;
+done:
+    return status;
 }
 
 static safer_status make_room(safer_workspace *w, safer_error *error)

@@ -33,7 +33,6 @@ struct safer_workspace {
     const safer_model *model;
     const safer_lexicon *lexicon;
     safer_certify_options options; /* delta is the text's own; n0 is never 0 */
-    uint32_t deletion;             /* of 2^32; 0: draws delete nothing */
     int fixed_vote;                /* choose the prediction by exactly n0 draws and a sign test (stats/select.h) */
     int threads;                   /* that share a batch */
     void **scratch;                /* the model's, one per thread */
@@ -41,8 +40,9 @@ struct safer_workspace {
     /* The text at hand. */
     sf_span text; /* borrowed */
     sf_slots slots;
-    void *prepared; /* by the model's fast path; NULL without one */
-    size_t visible; /* slots the model can ever see: the others leave the product */
+    uint32_t deletion; /* the chance that a draw deletes a token, of 2^32; 0: nothing is deleted */
+    void *prepared;    /* by the model's fast path; NULL without one */
+    size_t visible;    /* slots the model can ever see: the others leave the product */
     sf_sampler sampler;
     double *overlaps; /* slots; those of the visible ones first, rising */
     size_t overlap_capacity;

@@ -71,8 +71,8 @@ template <int KIND> __device__ inline void tiles_seen(int *begin, int *end, int 
     *end = (most + SF_ATTEND_KEYS - 1) / SF_ATTEND_KEYS;
 }
 
-/* The column, of those that are there, of a distance that stands at `at` in the table. Texts that are not as long as the
- * longest have columns for all their distances; rows behind their end, which nobody reads, get one that is there. */
+/* The column, of those that are there, of a distance that stands at `at` in the table. Texts have columns for all their
+ * distances; rows behind their end, which nobody reads, get one that is there. */
 __device__ inline int place_column(const relation &r, int at)
 {
     return min(max(r.buckets[at] - r.low, 0), r.columns - 1);
@@ -206,7 +206,8 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 && KIND <= ATTEND_L
                 }
             }
         }
-        if (KIND == ATTEND_LOCAL || (k + 1) * keys > length)
+        const bool near = first + 31 - k * keys <= r.window && (k + 1) * keys - 1 - first <= r.window; /* all see all */
+        if ((KIND == ATTEND_LOCAL && !near) || (k + 1) * keys > length)
 #pragma unroll
             for (int i = 0; i < 64; i++) {
                 const int key = k * keys + (i / 4 % 8) * 8 + (lane & 3) * 2 + (i & 1);

@@ -30,8 +30,8 @@ struct heads {
 safer_status heads_make(heads *out, cublasLtHandle_t library, heads_kind kind, int hidden, int count, int columns,
                         float scale, safer_error *error);
 
-/* scores, vectors, table: two of them are read, one is written, all on the device. `columns` of the table, from where it
- * points on, no more than it was made for, and a multiple of 8. */
+/* scores, vectors, table: two of them are read, one is written, all on the device. `columns` of the table, from where
+ * it points on, no more than it was made for, and a multiple of 8. */
 safer_status heads_run(const heads *h, bf16 *scores, bf16 *vectors, void *table, size_t rows, int columns,
                        cublasLtHandle_t library, void *workspace, cudaStream_t stream, safer_error *error);
 

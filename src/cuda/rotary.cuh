@@ -30,31 +30,36 @@ template <int V> __device__ inline void copy_turns(float *to, const float *from)
 
 /* Of qkv (rows, 3 * hidden), numbers k and k + D/2 of every head of queries and keys, or of keys alone. turns as
  * turn_rows has them. Back: the other way round, as gradients are. A block of attention for as many blocks as the grid
- * is high, 2 * V pairs a thread, which D/2 is a multiple of. */
+ * is high, which share its heads; 2 * V pairs a thread, which D/2 is a multiple of. A thread turns the same numbers of
+ * one head after the other, for its cosines and sines are more bytes than they. */
 enum turn_kind { TURN, TURN_KEYS, TURN_BACK };
 template <int V>
 __global__ void __launch_bounds__(256)
     turn(bf16 *qkv, const sf_attend_block *blocks, const float *turns, int hidden, int D, turn_kind kind)
 {
     const sf_attend_block b = blocks[blockIdx.x];
-    const int half = D / 2, keys = kind == TURN_KEYS, back = kind == TURN_BACK;
-    const int each = hidden / (2 * V) / (keys + 1); /* of a row, whose queries and keys are `hidden` pairs */
+    const int half = D / 2, each = half / (2 * V), begin = kind == TURN_KEYS ? hidden : 0;
     const int rows = min((int)SF_ATTEND_QUERIES, (int)(b.length - b.query));
-    for (int i = (int)(blockIdx.y * 256 + threadIdx.x); i < rows * each; i += 256 * (int)gridDim.y) {
-        const int row = i / each, pair = 2 * V * (i % each), head = pair / half, k = pair % half;
+    for (int i = (int)threadIdx.x; i < rows * each; i += 256) {
+        const int row = i / each, k = 2 * V * (i % each);
         const size_t place = b.query + row;
-        uint32_t *low = (uint32_t *)(qkv + (b.row + place) * 3 * hidden + keys * hidden + head * D + k),
-                 *high = low + half / 2;
-        __align__(16) uint32_t x[V], y[V];
+        bf16 *const own = qkv + (b.row + place) * 3 * hidden + k;
         __align__(16) float cosine[2 * V], sine[2 * V];
-        copy_words<V>(x, low), copy_words<V>(y, high);
         copy_turns<V>(cosine, turns + place * D + k), copy_turns<V>(sine, turns + place * D + k + half);
+        if (kind == TURN_BACK)
 #pragma unroll
-        for (int v = 0; v < V; v++) {
-            const float s = back ? -sine[2 * v] : sine[2 * v], t = back ? -sine[2 * v + 1] : sine[2 * v + 1];
-            turn_words(&x[v], &y[v], make_float2(cosine[2 * v], cosine[2 * v + 1]), make_float2(s, t));
+            for (int v = 0; v < 2 * V; v++) sine[v] = -sine[v];
+#pragma unroll 4
+        for (int at = begin + (int)blockIdx.y * D; at < 2 * hidden; at += (int)gridDim.y * D) {
+            uint32_t *low = (uint32_t *)(own + at), *high = (uint32_t *)(own + at + half);
+            __align__(16) uint32_t x[V], y[V];
+            copy_words<V>(x, low), copy_words<V>(y, high);
+#pragma unroll
+            for (int v = 0; v < V; v++)
+                turn_words(&x[v], &y[v], make_float2(cosine[2 * v], cosine[2 * v + 1]),
+                           make_float2(sine[2 * v], sine[2 * v + 1]));
+            copy_words<V>(low, x), copy_words<V>(high, y);
         }
-        copy_words<V>(low, x), copy_words<V>(high, y);
     }
 }
 

@@ -13,11 +13,12 @@ void sf_drawn_free(sf_drawn *drawn)
 }
 
 safer_status sf_drawn_text(sf_drawn *drawn, const safer_lexicon *lexicon, const char *text, size_t length,
-                           uint32_t deletion, uint64_t seed, uint64_t sample, safer_error *error)
+                           safer_deletion deletion, uint64_t seed, uint64_t sample, safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_buffer_clear(&drawn->text);
-    if (!lexicon && !deletion) return sf_buffer_add(&drawn->text, text, length) ? sf_fail_memory(error) : SAFER_OK;
+    if (!lexicon && !sf_deletes(deletion))
+        return sf_buffer_add(&drawn->text, text, length) ? sf_fail_memory(error) : SAFER_OK;
     SF_TRY(sf_slots_read(&drawn->slots, lexicon, text, length, error));
     SF_TRY(sf_slots_split(&drawn->slots, deletion, error));
     SF_TRY(sf_sampler_prepare(&drawn->sampler, &drawn->slots, lexicon, error));

@@ -17,8 +17,8 @@ typedef struct sf_drawn {
 void sf_drawn_free(sf_drawn *drawn);
 
 /* drawn->text = the text with sample `sample` of the training stage in every slot, none when lexicon is NULL;
- * tokens are deleted with the chance deletion/2^32. */
+ * tokens are deleted besides. */
 safer_status sf_drawn_text(sf_drawn *drawn, const safer_lexicon *lexicon, const char *text, size_t length,
-                           uint32_t deletion, uint64_t seed, uint64_t sample, safer_error *error);
+                           safer_deletion deletion, uint64_t seed, uint64_t sample, safer_error *error);
 
 #endif

@@ -19,10 +19,11 @@ static int stream_stage(sf_stage *out, safer_stage stage)
 safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t length, safer_stage stage, uint64_t seed,
                         uint64_t first, uint64_t count, safer_draw_function each, void *context, safer_error *error)
 {
-    return safer_draw_deleting(lexicon, text, length, 0, stage, seed, first, count, each, context, error);
+    return safer_draw_deleting(lexicon, text, length, (safer_deletion){0}, stage, seed, first, count, each, context,
+                               error);
 }
 
-safer_status safer_draw_deleting(const safer_lexicon *lexicon, const char *text, size_t length, double deletion,
+safer_status safer_draw_deleting(const safer_lexicon *lexicon, const char *text, size_t length, safer_deletion deletion,
                                  safer_stage stage, uint64_t seed, uint64_t first, uint64_t count,
                                  safer_draw_function each, void *context, safer_error *error)
 {
@@ -36,10 +37,9 @@ safer_status safer_draw_deleting(const safer_lexicon *lexicon, const char *text,
     if (valid < length) return sf_fail(error, SAFER_INPUT, "the text is not valid UTF-8 at byte %zu", valid);
     if (count > UINT64_MAX - first) return sf_fail(error, SAFER_INVALID, "count: more draws than there are numbers");
     if (stream_stage(&own, stage)) return sf_fail(error, SAFER_INVALID, "stage: unknown");
-    if (!(deletion >= 0 && deletion < 1))
-        return sf_fail(error, SAFER_INVALID, "deletion: %g (0, or above 0 and below 1)", deletion);
+    SF_TRY(sf_deletion_check(deletion, error));
     SF_TRY(sf_slots_read(&slots, lexicon, text, length, error));
-    SF_TRY(sf_slots_split(&slots, sf_deletion_of(deletion), error));
+    SF_TRY(sf_slots_split(&slots, deletion, error));
     SF_TRY(sf_sampler_prepare(&sampler, &slots, lexicon, error));
     const sf_stream stream = sf_stream_of(seed, slots.hash, own);
     draw = sf_alloc(sampler.width, sizeof *draw);

@@ -94,19 +94,21 @@ static int split_gap(sf_slots *slots, size_t begin, size_t end)
     return 0;
 }
 
-safer_status sf_slots_split(sf_slots *slots, uint32_t deletion, safer_error *error)
+safer_status sf_slots_split(sf_slots *slots, safer_deletion deletion, safer_error *error)
 {
     size_t at = 0;
     int failed = 0;
-    slots->deletion = deletion;
+    slots->deletion = 0;
     slots->token_count = 0;
-    if (!deletion) return SAFER_OK;
+    if (!sf_deletes(deletion)) return SAFER_OK;
     for (size_t i = 0; i < slots->word_count && !failed; i++) {
         const sf_text_word *w = &slots->words[i];
         failed = split_gap(slots, at, w->begin) || add_token(slots, w->begin, w->end, w->slot);
         at = w->end;
     }
-    return failed || split_gap(slots, at, slots->length) ? sf_fail_memory(error) : SAFER_OK;
+    if (failed || split_gap(slots, at, slots->length)) return sf_fail_memory(error);
+    slots->deletion = sf_deletion_at(deletion, slots->token_count);
+    return SAFER_OK;
 }
 
 size_t sf_slots_width(const sf_slots *slots)

@@ -8,6 +8,7 @@
 #define SF_DRAW_SLOTS_H
 
 #include "base/buffer.h"
+#include "base/deletion.h"
 #include "lexicon/lexicon.h"
 #include "text/word.h"
 
@@ -66,9 +67,10 @@ static inline size_t sf_slots_origin(const sf_slots *slots, size_t byte)
     return slots->text == slots->given.bytes ? byte : sf_folder_origin(&slots->folder, byte);
 }
 
-/* From here on, until the next text is read, draws delete each token with the chance deletion/2^32. 0: nothing
- * is deleted, and nothing changes. */
-safer_status sf_slots_split(sf_slots *slots, uint32_t deletion, safer_error *error);
+/* From here on, until the next text is read, draws delete each token so often. Zeros: nothing is deleted, and nothing
+ * changes. */
+safer_status sf_slots_split(sf_slots *slots, safer_deletion deletion, safer_error *error);
+#define SF_SPLIT ((safer_deletion){.chance = 0.5}) /* where tokens alone are wanted */
 
 /* The numbers of a draw. First, of every slot an index into the support of its word. Of a text that is split
  * there follow bits, 32 to a number, the lowest first: bit t is 1 where token t is kept. */

@@ -59,12 +59,12 @@ static safer_status read_lost(counting *c, size_t place, int *lost, safer_error 
     SF_TRY(safer_data_read(&row, &c->reader, c->data, sf_page_row(c->run->count, place), error));
     SF_TRY(sf_slots_read(&c->slots, c->lexicon, row.text, row.text_length, error));
     if (sf_grow(&c->list, &c->capacity, c->slots.slot_count + 1, sizeof *c->list)) return sf_fail_memory(error);
+    const uint32_t deletion = sf_deletion_at(c->run->config.options.deletion, c->record->tokens);
     for (size_t s = 0; s < c->slots.slot_count && s < c->record->visible; s++) {
         const uint32_t word = c->slots.words[c->slots.slots[s]].word;
         const double overlap = c->lexicon->overlap[word];
         if (overlap >= 1) continue;
-        c->list[c->length++] = (slot){
-            c->run->config.deletion ? sf_deletion_overlap(c->run->config.deletion, overlap) : overlap, word};
+        c->list[c->length++] = (slot){deletion ? sf_deletion_overlap(deletion, overlap) : overlap, word};
     }
     qsort(c->list, c->length, sizeof *c->list, by_overlap);
 done:
@@ -76,7 +76,9 @@ static int is_certified(const counting *c, double product)
 {
     const sf_config *config = &c->run->config;
     double q = sf_complement_up(product);
-    if (config->deletion) q = sf_edits_q(config->deletion, config->options.edit_kind, config->options.edits, q);
+    if (config->deletes)
+        q = sf_edits_q(config->options.deletion, c->record->tokens, config->options.edit_kind, config->options.edits,
+                       q);
     return q < 0.5 && c->record->bound > sf_null_probability(q);
 }
 

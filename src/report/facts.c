@@ -121,7 +121,8 @@ static void take_reach(sf_facts *facts)
     add_term(facts, "edits",
              say(facts, "besides, at most %zu token%s (words, numbers, marks) edited; kind of edit: %s", s->edits,
                  s->edits == 1 ? "" : "s", safer_edit_kind_name(s->edit_kind)));
-    add_term(facts, "deletion", say_real(facts, json_number_value(json_object_get(run->json, "delete"))));
+    const safer_deletion d = run->config.options.deletion;
+    add_term(facts, "deletion", d.keep ? say(facts, "keep:%zu", d.keep) : say_real(facts, d.chance));
 }
 
 static void take_terms(sf_facts *facts)

@@ -102,7 +102,7 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
     safer_error error = {0};
     watching self = {.job = job};
     if (job->route->id == SF_ROUTE_WORDS) {
-        t->answer = sf_words_json(t->text, t->length, lexicon, workspace->deletion, &error);
+        t->answer = sf_words_json(t->text, t->length, lexicon, workspace->options.deletion, &error);
         if (!t->answer) fail(job, &error);
         return 0;
     }

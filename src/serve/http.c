@@ -118,8 +118,8 @@ static char *model_text(safer_server *s)
         "body", (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts",
         (json_int_t)s->options.max_texts, "queue", (json_int_t)s->options.queue, "deadline", s->options.deadline);
     pthread_mutex_unlock(&s->lock);
-    if (o->deletion > 0) {
-        sf_json_put(&value, "delete", json_real(o->deletion));
+    if (sf_deletes(o->deletion)) {
+        sf_json_put(&value, "delete", sf_deletion_json(o->deletion));
         sf_json_put(&value, "edits", json_integer((json_int_t)o->edits));
         sf_json_put(&value, "edit_kind", json_string(safer_edit_kind_name(o->edit_kind)));
     }

@@ -106,7 +106,7 @@ static json_t *word_json(const sf_slots *slots, const sf_text_word *w, place at,
 }
 
 /* q at the reported radii, rounded up, as a certificate has it for a model that reads everything. */
-static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon, uint32_t deletion)
+static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon)
 {
     json_t *list = json_array();
     double *overlaps = sf_alloc(slots->slot_count, sizeof *overlaps);
@@ -115,7 +115,8 @@ static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon, uint3
         return NULL;
     }
     size_t count = sf_slots_overlaps(overlaps, slots, lexicon);
-    for (size_t s = 0; deletion && s < count; s++) overlaps[s] = sf_deletion_overlap(deletion, overlaps[s]);
+    for (size_t s = 0; slots->deletion && s < count; s++)
+        overlaps[s] = sf_deletion_overlap(slots->deletion, overlaps[s]);
     qsort(overlaps, count, sizeof *overlaps, sf_compare_doubles);
     for (size_t r = 0; r < SAFER_RADII; r++)
         sf_json_push(&list, json_real(sf_q_at(overlaps, count, sf_reported_radii[r])));
@@ -123,14 +124,16 @@ static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon, uint3
     return list;
 }
 
-json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexicon, uint32_t deletion,
+json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexicon, safer_deletion deletion,
                       safer_error *error)
 {
     sf_slots slots = {0};
     json_t *words = json_array(), *entries = json_object(), *result = NULL;
     size_t left = LISTED_IN_ALL;
     place at = {0};
-    if (sf_slots_read(&slots, lexicon, text, length, error) != SAFER_OK) goto done;
+    if (sf_slots_read(&slots, lexicon, text, length, error) != SAFER_OK ||
+        sf_slots_split(&slots, deletion, error) != SAFER_OK)
+        goto done;
     for (size_t i = 0; i < slots.word_count; i++) {
         const sf_text_word *w = &slots.words[i];
         const char *key = slots.keys.bytes + w->key;
@@ -145,7 +148,7 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
     }
     if (words && entries)
         result = json_pack("{s:O, s:O, s:I, s:o}", "words", words, "lexicon", entries, "slots",
-                           (json_int_t)slots.slot_count, "q_at", q_json(&slots, lexicon, deletion));
+                           (json_int_t)slots.slot_count, "q_at", q_json(&slots, lexicon));
     if (!result) sf_fail_memory(error);
 done:
     json_decref(words);

@@ -29,6 +29,10 @@
  * a, b up to R is worse than a = b = R; elsewhere the q of a = b = R is at least 1/2, and nothing is certified. Fewer
  * than R edits of one kind are covered too: each q rises with R where it is below 1/2 (deletions: where kept > 1/2).
  *
+ * Where p depends on the length of the text, X and X' must have the same p: then all of the above holds as it stands.
+ * Replacements do not change the length. Insertions, deletions and both make a length from L - R to L + R of L; p is
+ * one on bins of lengths (base/deletion.h), so q is 1, and nothing is certified, where R edits may leave the bin of L.
+ *
  * Rounding: p is exact. Powers, products and 1 - q' round down, the result up. */
 #include "stats/edits.h"
 
@@ -53,12 +57,14 @@ double sf_deletion_overlap(uint32_t deletion, double overlap)
     return complement_down(fmin(nextafter(lost, 1), 1));
 }
 
-double sf_edits_q(uint32_t deletion, safer_edit_kind kind, size_t edits, double q)
+double sf_edits_q(safer_deletion deletion, size_t tokens, safer_edit_kind kind, size_t edits, double q)
 {
-    assert(deletion > 0 && q >= 0 && q <= 1);
+    assert(sf_deletes(deletion) && q >= 0 && q <= 1);
     if (edits == 0) return q;
+    if (edits > sf_deletion_room(deletion, kind, tokens)) return 1;
+    const double p = sf_deletion_share(sf_deletion_at(deletion, tokens));
     double power = 1;
-    for (size_t i = 0; i < edits; i++) power = sf_multiply_down(power, sf_deletion_share(deletion));
+    for (size_t i = 0; i < edits; i++) power = sf_multiply_down(power, p);
     const double kept = complement_down(q);
     switch (kind) {
     case SAFER_EDITS_DELETE: /* at q' >= 1/2 nothing is certified: then q' itself, which is more than enough */

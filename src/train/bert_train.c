@@ -275,7 +275,7 @@ static size_t count_draws(const trainer *t)
     const size_t one = t->split.fit_count * t->layout.shape.hidden * sizeof(float);
     size_t draws = (size_t)o->course.epochs < DRAWS ? (size_t)o->course.epochs : DRAWS;
     const int drawn = o->lexicon && strcmp(o->lexicon->kernel_name, "representative") != 0;
-    if (!drawn && !(o->deletion > 0)) return 1;
+    if (!drawn && !sf_deletes(o->deletion)) return 1;
     while (draws > 1 && one > KEPT / draws) draws--;
     return draws;
 }
@@ -331,8 +331,8 @@ static size_t draw_text(uint32_t *ids, const trainer *t, reader *r, const safer_
     const sf_piecer *piecer = t->start.piecer;
     const sf_tokenizer_frame frame = sf_piecer_frame(piecer);
     r->encoded.count = 0;
-    if (sf_drawn_text(&r->drawn, t->options->lexicon, row.text, row.text_length, sf_deletion_of(t->options->deletion),
-                      t->options->seed, sample, NULL) != SAFER_OK ||
+    if (sf_drawn_text(&r->drawn, t->options->lexicon, row.text, row.text_length, t->options->deletion, t->options->seed,
+                      sample, NULL) != SAFER_OK ||
         sf_piecer_encode(&r->encoded, piecer, r->drawn.text.bytes, r->drawn.text.length,
                          sf_bert_room(&t->layout.shape, piecer), &r->piecer))
         return SIZE_MAX;

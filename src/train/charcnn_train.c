@@ -243,8 +243,8 @@ static size_t draw_text(uint8_t *codes, trainer *t, int worker, const safer_row 
     const size_t L = t->layout.shape.characters;
     sf_drawn *drawn = &t->readers[worker].drawn;
     size_t count = 0;
-    if (sf_drawn_text(drawn, t->options->lexicon, row->text, row->text_length, sf_deletion_of(t->options->deletion),
-                      t->options->seed, sample, NULL) != SAFER_OK)
+    if (sf_drawn_text(drawn, t->options->lexicon, row->text, row->text_length, t->options->deletion, t->options->seed,
+                      sample, NULL) != SAFER_OK)
         atomic_store(&t->failed, 1);
     else
         count = sf_charcnn_encode(codes, drawn->text.bytes, drawn->text.length, L);
@@ -267,7 +267,7 @@ static size_t change_text(uint8_t *codes, trainer *t, int worker, const safer_ro
                                           SF_STAGE_TRAINING);
     reader *r = &t->readers[worker];
     size_t count, from = 0;
-    if (sf_drawn_text(&r->drawn, t->options->lexicon, row->text, row->text_length, sf_deletion_of(t->options->deletion),
+    if (sf_drawn_text(&r->drawn, t->options->lexicon, row->text, row->text_length, t->options->deletion,
                       t->options->seed, (uint64_t)t->course.epoch, NULL) != SAFER_OK ||
         sf_grow(&r->whole, &r->capacity, r->drawn.text.length + 1, 1)) {
         atomic_store(&t->failed, 1);
@@ -361,7 +361,7 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
 {
     safer_status status = SAFER_OK;
     trainer *t = (trainer *)course;
-    measuring m = {.t = t, .draws = t->options->lexicon || t->options->deletion > 0 ? DEV_DRAWS : 1};
+    measuring m = {.t = t, .draws = t->options->lexicon || sf_deletes(t->options->deletion) ? DEV_DRAWS : 1};
     size_t count = t->split.dev_count * m.draws;
     if (t->net) {
         sf_charcnn_scale(t->parameters, t->scaling, t->trained);

@@ -191,7 +191,7 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
     safer_status status = SAFER_OK;
     int threads = sf_threads(t->options->threads);
     sf_cnn_net *net = NULL;
-    measuring m = {.t = t, .draws = t->options->lexicon || t->corpus.deletion ? DEV_DRAWS : 1};
+    measuring m = {.t = t, .draws = t->options->lexicon || t->corpus.deletes ? DEV_DRAWS : 1};
     m.scratch = sf_calloc((size_t)threads, sizeof *m.scratch);
     m.ids = sf_alloc((size_t)threads * t->corpus.dev.longest, sizeof *m.ids);
     if (!m.scratch || !m.ids || sf_cnn_scales(t->scale, &t->layout, t->parameters, threads)) {

@@ -27,7 +27,9 @@ uint64_t sf_course_fingerprint(const double *numbers, size_t count, const float 
                                            dev ? split->dev[i] : split->fit[i]);
             hash = sf_hash(row.text, row.text_length, hash ^ (uint64_t)row.label);
         }
-    if (options->deletion > 0) hash = sf_hash(&options->deletion, sizeof options->deletion, hash);
+    const safer_deletion d = options->deletion;
+    if (d.chance > 0) hash = sf_hash(&d.chance, sizeof d.chance, hash);
+    if (d.keep) hash = sf_hash(&d.keep, sizeof d.keep, hash);
     return options->lexicon ? sf_hash(options->lexicon->image.bytes, options->lexicon->image.length, hash) : hash;
 }
 

@@ -2,7 +2,7 @@
  *
  * With a lexicon the model learns from draws of its kernel. When every row is a point mass
  * a text has one draw; otherwise each text is drawn several times (options->course.epochs, at most
- * MAX_COPIES; where tokens are deleted, as many more as the copies are shorter) and each copy
+ * MAX_COPIES; where tokens are deleted, as many more as the copies are shorter; by length, MOST_DELETED) and each copy
  * counts for its share. The draws are the sampler's, of the
  * training stage, so that they depend on nothing but the seed and the text.
  *
@@ -97,10 +97,9 @@ static int read_drawn(reading *r, block *b, worker *w, safer_row row, sf_ngram_e
 static int read_deleted(reading *r, block *b, worker *w, safer_row row, sf_ngram_example *examples)
 {
     size_t tokens;
-    const uint32_t deletion = sf_deletion_of(r->options->deletion);
     for (size_t copy = 0; copy < r->copies; copy++) {
-        if (sf_drawn_text(&w->drawn, r->options->lexicon, row.text, row.text_length, deletion, r->options->seed, copy,
-                          NULL) != SAFER_OK ||
+        if (sf_drawn_text(&w->drawn, r->options->lexicon, row.text, row.text_length, r->options->deletion,
+                          r->options->seed, copy, NULL) != SAFER_OK ||
             sf_ngram_read(&w->scratch, w->drawn.text.bytes ? w->drawn.text.bytes : "", w->drawn.text.length, &tokens) ||
             add_example(r, b, w, tokens, &examples[copy]))
             return -1;
@@ -127,9 +126,9 @@ static void read_block(void *context, size_t begin, size_t end, int index)
         for (size_t n = first; n < last; n++) {
             safer_row row = safer_data_row(r->data, r->rows[n]);
             sf_ngram_example *examples = r->examples + n * r->copies;
-            if ((r->options->deletion > 0 ? read_deleted
-                 : r->word_hashes         ? read_drawn
-                                          : read_plain)(r, b, &r->workers[index], row, examples)) {
+            if ((sf_deletes(r->options->deletion) ? read_deleted
+                 : r->word_hashes                 ? read_drawn
+                                                  : read_plain)(r, b, &r->workers[index], row, examples)) {
                 atomic_store(&r->no_memory, 1);
                 return;
             }
@@ -319,10 +318,10 @@ static int all_point_masses(const safer_lexicon *l) { return l->kernel.offsets[l
 /* How often a text is drawn: copies of which most is deleted are short, and may be more. */
 static size_t copies_of(const safer_train_options *o)
 {
-    const int drawn = o->deletion > 0 || (o->lexicon && !all_point_masses(o->lexicon));
+    const int deletes = sf_deletes(o->deletion), drawn = deletes || (o->lexicon && !all_point_masses(o->lexicon));
     const int copies = !drawn ? 1 : o->course.epochs < MAX_COPIES ? o->course.epochs : MAX_COPIES;
-    if (o->deletion == 0) return (size_t)copies;
-    const double more = copies / (1 - o->deletion);
+    if (!deletes) return (size_t)copies;
+    const double more = o->deletion.keep ? MOST_DELETED : copies / (1 - o->deletion.chance);
     return more < MOST_DELETED ? (size_t)more : MOST_DELETED;
 }
 

@@ -14,6 +14,7 @@
 /* All words seen, while reading. */
 typedef struct reading {
     const safer_lexicon *lexicon;
+    safer_deletion deletion;
     sf_words seen;
     uint64_t *counts; /* (seen): in the part that is learned from */
     uint32_t *slot;   /* (seen): the lexicon word when it is a slot, or SF_NONE */
@@ -28,6 +29,7 @@ static void texts_free(sf_texts *t)
     free(t->offsets);
     free(t->hashes);
     free(t->labels);
+    free(t->deletions);
     *t = (sf_texts){0};
 }
 
@@ -62,8 +64,9 @@ static safer_status add_token(reading *r, sf_texts *t, size_t *count, const char
 static safer_status read_text(reading *r, sf_texts *t, size_t *count, safer_row row, int learn, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    if (r->lexicon) {
+    if (r->lexicon || sf_deletes(r->deletion)) {
         SF_TRY(sf_slots_read(&r->slots, r->lexicon, row.text, row.text_length, error));
+        SF_TRY(sf_slots_split(&r->slots, r->deletion, error)); /* its length in tokens decides how often */
         for (size_t i = 0; i < r->slots.word_count && i < r->limit; i++) {
             const sf_text_word *w = &r->slots.words[i];
             SF_TRY(add_token(r, t, count, r->slots.keys.bytes + w->key, w->key_length,
@@ -90,7 +93,9 @@ static safer_status read_texts(reading *r, sf_texts *t, const safer_data *data, 
     t->offsets = sf_calloc(count + 1, sizeof *t->offsets);
     t->hashes = sf_alloc(count, sizeof *t->hashes);
     t->labels = sf_alloc(count, sizeof *t->labels);
-    if (!t->offsets || !t->hashes || !t->labels) return sf_fail_memory(error);
+    if (sf_deletes(r->deletion)) t->deletions = sf_calloc(count, sizeof *t->deletions);
+    if (!t->offsets || !t->hashes || !t->labels || (sf_deletes(r->deletion) && !t->deletions))
+        return sf_fail_memory(error);
     r->token_capacity = 0;
     for (size_t i = 0; i < count; i++) {
         safer_row row = safer_data_row(data, rows[i]);
@@ -99,6 +104,7 @@ static safer_status read_texts(reading *r, sf_texts *t, const safer_data *data, 
         t->offsets[i + 1] = tokens;
         t->hashes[i] = sf_hash(row.text, row.text_length, 0);
         t->labels[i] = row.label;
+        if (t->deletions) t->deletions[i] = r->slots.deletion;
         if (tokens - t->offsets[i] > t->longest) t->longest = tokens - t->offsets[i];
     }
     return SAFER_OK;
@@ -175,9 +181,9 @@ safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, sf_kn
 {
     safer_status status;
     sf_textset c = {.lexicon = options->lexicon,
-                    .deletion = sf_deletion_of(options->deletion),
+                    .deletes = sf_deletes(options->deletion),
                     .limit = sf_texts_limit(options)};
-    reading r = {.lexicon = options->lexicon, .limit = c.deletion ? SIZE_MAX : c.limit};
+    reading r = {.lexicon = options->lexicon, .deletion = options->deletion, .limit = c.deletes ? SIZE_MAX : c.limit};
     SF_TRY(read_texts(&r, &c.fit, split->fit_data, split->fit, split->fit_count, 1, error));
     SF_TRY(read_texts(&r, &c.dev, split->dev_data, split->dev, split->dev_count, 0, error));
     SF_TRY(make_vocabulary(&c, &r, known, (size_t)options->cnn.min_count, error));
@@ -196,11 +202,11 @@ done:
 }
 
 /* Whether word `i` of the text is deleted: as the sampler does it, but that only words count. */
-static int is_deleted(const sf_textset *c, sf_stream stream, uint64_t sample, size_t i, uint32_t block[4])
+static int is_deleted(uint32_t deletion, sf_stream stream, uint64_t sample, size_t i, uint32_t block[4])
 {
     const uint32_t counter[4] = {(uint32_t)sample, (uint32_t)(sample >> 32), (uint32_t)(i / 4), UINT32_MAX};
     if (i % 4 == 0) sf_philox(block, counter, stream.key);
-    return block[i % 4] < c->deletion;
+    return block[i % 4] < deletion;
 }
 
 size_t sf_textset_draw(uint32_t *ids, const sf_textset *c, const sf_texts *texts, size_t index, uint64_t seed,
@@ -213,7 +219,7 @@ size_t sf_textset_draw(uint32_t *ids, const sf_textset *c, const sf_texts *texts
     size_t kept = 0;
     for (size_t i = 0; i < count && kept < c->limit; i++) {
         const int slots = (tokens[i] & SF_TOKEN_SLOT) != 0;
-        if (c->deletion && is_deleted(c, stream, sample, i, block)) {
+        if (texts->deletions && is_deleted(texts->deletions[index], stream, sample, i, block)) {
             slot += (uint32_t)slots;
             continue;
         }

@@ -10,10 +10,11 @@
 #include "train/train.h"
 
 typedef struct sf_texts {
-    uint32_t *tokens; /* a vocabulary number, or SF_TOKEN_SLOT | a lexicon word */
-    size_t *offsets;  /* (count+1) */
-    uint64_t *hashes; /* (count): of the text, what its random stream depends on */
-    int *labels;      /* (count) */
+    uint32_t *tokens;    /* a vocabulary number, or SF_TOKEN_SLOT | a lexicon word */
+    size_t *offsets;     /* (count+1) */
+    uint64_t *hashes;    /* (count): of the text, what its random stream depends on */
+    int *labels;         /* (count) */
+    uint32_t *deletions; /* (count): the chance that a draw deletes a word, of 2^32; NULL: none is deleted */
     size_t count, longest;
 } sf_texts;
 
@@ -23,10 +24,10 @@ typedef struct sf_texts {
 typedef struct sf_textset {
     const safer_lexicon *lexicon; /* or NULL */
     sf_texts fit, dev;
-    sf_words words;    /* word k has number k + 1; 0 is every unknown word */
-    uint32_t *drawn;   /* (lexicon words): their numbers, 0 for unknown ones */
-    uint32_t deletion; /* the chance that a draw deletes a word, of 2^32; then texts are read whole, and draws cut */
-    size_t limit;      /* words of a draw, at most */
+    sf_words words;  /* word k has number k + 1; 0 is every unknown word */
+    uint32_t *drawn; /* (lexicon words): their numbers, 0 for unknown ones */
+    int deletes;     /* draws delete words; then texts are read whole, and draws cut */
+    size_t limit;    /* words of a draw, at most */
 } sf_textset;
 
 /* Which words of the lexicon a vocabulary takes in beside those of the texts, for every word

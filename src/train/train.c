@@ -4,6 +4,7 @@
  * architectures may rely on it. docs/train.md describes them and their options. */
 #include "train/train.h"
 
+#include "base/deletion.h"
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -229,9 +230,9 @@ static safer_status check_defense(const safer_train_options *o, safer_error *err
 
 static safer_status check_deletion(const safer_train_options *o, safer_error *error)
 {
-    if (!(o->deletion >= 0 && o->deletion < 1))
-        return sf_fail(error, SAFER_INVALID, "deletion is %g; it must be 0, or above 0 and below 1", o->deletion);
-    if (o->deletion > 0 && o->defense.kind)
+    const safer_status status = sf_deletion_check(o->deletion, error);
+    if (status != SAFER_OK) return status;
+    if (sf_deletes(o->deletion) && o->defense.kind)
         return sf_fail(error, SAFER_INVALID, "deletion: a defense draws nothing, and so deletes nothing");
     return SAFER_OK;
 }
@@ -384,11 +385,13 @@ char *sf_train_provenance_json(const safer_train_options *options)
 {
     sf_buffer out = {0};
     char lexicon[160] = "", deletion[80] = "", share[SF_REAL_SIZE], *kernel = NULL;
+    const safer_deletion d = options->deletion;
     int failed;
     if (options->lexicon) /* the shorter one is for version 0.1.0 */
         snprintf(lexicon, sizeof lexicon, "\"lexicon\":\"%016" PRIx64 "\",\"lexicon_sha256\":\"%s\"",
                  sf_lexicon_hash(options->lexicon), options->lexicon->sha256.hex);
-    if (options->deletion > 0 && sf_format_real(share, options->deletion) == 0)
+    if (d.keep) snprintf(deletion, sizeof deletion, ",\"delete\":\"keep:%zu\"", d.keep);
+    if (d.chance > 0 && sf_format_real(share, d.chance) == 0)
         snprintf(deletion, sizeof deletion, ",\"delete\":%s", share);
     if (options->defense.kind) { /* no kernel: it learned from the synonyms */
         failed = sf_buffer_format(&out, "{%s,\"kernel\":null,\"seed\":%" PRIu64 ",\"defense\":\"%s\"}", lexicon,

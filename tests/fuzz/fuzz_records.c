@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             json_t *json = NULL;
             require(sf_run_record(&r, &json, &run, i, &window, &error) == SAFER_OK);
             require(r.id && r.target >= 0 && (size_t)r.target < run.config.classes);
-            const int edited = !run.config.deletion || r.edits >= run.config.options.edits;
+            const int edited = !run.config.deletes || r.edits >= run.config.options.edits;
             require(r.certified == (r.radius >= run.config.radius && edited));
             json_decref(json);
         }
