@@ -189,7 +189,7 @@ class CharCNN(Case):
     def test_train(self):
         """trains there; stopped by a failure it keeps its checkpoint and goes on to the same file"""
         def learn(*arguments, **orders):
-            return run("train", "--arch", "charcnn", "--data", "few.tsv", "--dev", "few.tsv", "--characters", 123, "--batch", 4, "--epochs", 2, *CUDA, *arguments,
+            return run("train", "--arch", "charcnn", "--data", "few.tsv", "--dev", "few.tsv", "--characters", 123, "--batch", 4, "--epochs", 2, "--quiet", *CUDA, *arguments,
                        env=mock(**orders))
         write("few.tsv", "id\tlabel\ttext\n" + "".join(f"{k}\t{k % 2}\t{'good' if k % 2 else 'bad'} text {k}\n" for k in range(8)))
         self.ok(learn("-o", "charcnn-there.safetensors"))

@@ -118,7 +118,7 @@ class Bounds(Case):
             self.assertTrue(0 <= margin - shown / 10000 < 1e-4 + 1e-12, (margin, shown))
         self.ok(run("report", "shown.jsonl", "votes.jsonl", "-o", "both.html", "--svg", "both"))
         self.assertEqual(sorted(os.listdir(test_cli.temporary / "both")),
-                         ["accuracy.svg", "margin-2.svg", "products.svg", "queries.svg", "radius.svg"])
+                         ["accuracy.svg", "margin-2.svg", "products.svg", "queries.svg", "radii.svg", "radius.svg"])
         both = (test_cli.temporary / "both/queries.svg").read_text()
         self.assertIn('class="curve r1"', both)
         self.assertNotIn('class="curve r0"', both)
