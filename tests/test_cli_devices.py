@@ -189,14 +189,14 @@ class CharCNN(Case):
     def test_train(self):
         """trains there; stopped by a failure it keeps its checkpoint and goes on to the same file"""
         def learn(*arguments, **orders):
-            return run("train", "--arch", "charcnn", "--data", "few.tsv", "--dev", "few.tsv", "--characters", 123, "--batch", 4, "--epochs", 2, "--quiet", *CUDA, *arguments,
+            return run("train", "--arch", "charcnn", "--data", "few.tsv", "--dev", "few.tsv", "--characters", 123, "--batch", 4, "--epochs", 2, *CUDA, *arguments,
                        env=mock(**orders))
         write("few.tsv", "id\tlabel\ttext\n" + "".join(f"{k}\t{k % 2}\t{'good' if k % 2 else 'bad'} text {k}\n" for k in range(8)))
-        self.ok(learn("-o", "charcnn-there.safetensors"))
+        self.ok(learn("-o", "charcnn-there.safetensors", "--quiet"))
         failed = learn("-o", "charcnn-stopped.safetensors", fail=3)
         self.assertEqual(failed.code, SYSTEM)
         self.assertIn("continue with --resume", failed.err)
-        self.ok(learn("-o", "charcnn-stopped.safetensors", "--resume"))
+        self.ok(learn("-o", "charcnn-stopped.safetensors", "--resume", "--quiet"))
         whole, again = ((test_cli.temporary / name).read_bytes() for name in ("charcnn-there.safetensors", "charcnn-stopped.safetensors"))
         self.assertTrue(whole == again)
         self.refused(learn("-o", "charcnn-refused.safetensors", texts=3), SYSTEM, "a step of 4 texts of 123 characters: lower batch or characters")
