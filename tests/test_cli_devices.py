@@ -199,7 +199,7 @@ class CharCNN(Case):
         self.ok(learn("-o", "charcnn-stopped.safetensors", "--resume", "--quiet"))
         whole, again = ((test_cli.temporary / name).read_bytes() for name in ("charcnn-there.safetensors", "charcnn-stopped.safetensors"))
         self.assertTrue(whole == again)
-        self.refused(learn("-o", "charcnn-refused.safetensors", texts=3), SYSTEM, "a step of 4 texts of 123 characters: lower batch or characters")
+        self.refused(learn("-o", "charcnn-refused.safetensors", "--quiet", texts=3), SYSTEM, "a step of 4 texts of 123 characters: lower batch or characters")
 
 
 class Training(Case):
