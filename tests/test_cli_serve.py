@@ -688,10 +688,12 @@ class Published(Serve):
                 "--max-texts", 2, "--n", 16, "--n0", 16)
         with self.serving(*slow) as server, contextlib.ExitStack() as stack:
             self.assertEqual(server.get("/readyz"), (200, b'{"status":"ready"}'))
-            socks = [stack.enter_context(server.raw()) for _ in range(24)]
-            for sock in socks:
-                sock.sendall(message("POST", "/v1/predict", json.dumps({"text": TEXT}).encode()))
-            self.assertTrue(wait_until(lambda: server.get("/readyz") == (503, b'{"status":"full"}')))
+
+            def is_full():
+                """Looked at after one more request, so that it is, however late the look."""
+                stack.enter_context(server.raw()).sendall(message("POST", "/v1/predict", json.dumps({"text": TEXT}).encode()))
+                return server.get("/readyz") == (503, b'{"status":"full"}')
+            self.assertTrue(wait_until(is_full))
             self.assertEqual(server.get("/healthz"), (200, b'{"status":"ok"}'))
             kept = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=30) for _ in range(2)]
             for connection in kept:
