@@ -84,6 +84,10 @@ static inline int sf_slots_keeps(const sf_slots *slots, const uint32_t *draw, si
  * of them. 0, or -1 when memory is out. */
 int sf_slots_render(sf_buffer *out, const sf_slots *slots, const safer_lexicon *lexicon, const uint32_t *draws);
 
+/* Appends one token, as it stands or as it is drawn. 0, or -1 when memory is out. */
+int sf_slots_render_token(sf_buffer *out, const sf_slots *slots, const safer_lexicon *lexicon, const sf_token *token,
+                          const uint32_t *draws);
+
 /* overlaps[s] = s_x of every slot; returns how many. */
 size_t sf_slots_overlaps(double *overlaps, const sf_slots *slots, const safer_lexicon *lexicon);
 
