@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 void check(int ok, const char *what)
 {
@@ -188,4 +189,11 @@ double bench_best(int rounds, int threads, size_t count, size_t grain, sf_task t
         if (took < best) best = took;
     }
     return best;
+}
+
+double bench_processor(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

@@ -63,6 +63,9 @@ void bench_name_word(char out[8], char kind, size_t number);
 
 /* -------------------------------------------------------------------- timing */
 
+/* Seconds that this thread has had a processor: what others do on the machine counts little. */
+double bench_processor(void);
+
 /* Seconds that sf_parallel takes, the best of so many rounds, which should be short: on a busy machine some of them run
  * undisturbed. */
 double bench_best(int rounds, int threads, size_t count, size_t grain, sf_task task, void *context);

@@ -6,7 +6,7 @@
  *
  * Checked first: a text has the same pieces with a new scratch as with one that has seen all texts before it. Then,
  * with one thread, megabytes per second of processor time; and draws of a lexicon put together from pieces, against
- * rendering and encoding. */
+ * rendering and encoding: whole ones, and such that delete tokens. */
 #define _GNU_SOURCE
 #include "drawing.h"
 
@@ -151,20 +151,23 @@ int main(int argc, char **argv)
         const double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
         if (seconds < best) best = seconds;
     }
-    draws_speed d = {0};
+    static const double deletions[] = {0.9, 0.95};
+    draws_speed d = {0}, deleting[2] = {{0}};
     safer_lexicon *lexicon = open_lexicon(rest);
     sf_piecer *piecer = NULL;
     sf_ids_free(&ids);
     sf_tokenizer_scratch_free(scratch);
     check(sf_piecer_of_tokenizer(&piecer, t, NULL) == SAFER_OK, "out of memory");
-    if (lexicon) d = time_drawing(piecer, data, lexicon);
+    if (lexicon) d = time_drawing(piecer, data, lexicon, 0);
+    for (int i = 0; lexicon && i < 2; i++) deleting[i] = time_drawing(piecer, data, lexicon, deletions[i]);
     if (json)
         printf("{\"megabytes_per_second\": %.1f, \"pieces_per_second\": %.0f, \"draws_per_second\": %.0f, "
-               "\"ratio_to_rendering\": %.1f}\n",
-               bytes / 1e6 / best, pieces / best, d.draws, d.ratio);
+               "\"ratio_to_rendering\": %.1f, \"deleting_draws_per_second\": %.0f}\n",
+               bytes / 1e6 / best, pieces / best, d.draws, d.ratio, deleting[0].draws);
     else
         printf("encoding   %.1f MB/s, %.1f million pieces/s\n", bytes / 1e6 / best, pieces / best / 1e6);
     if (lexicon && !json) print_drawing(&d);
+    for (int i = 0; lexicon && !json && i < 2; i++) print_deleting(&deleting[i], deletions[i], &d);
     sf_piecer_free(piecer);
     safer_lexicon_free(lexicon);
     safer_data_free(data);

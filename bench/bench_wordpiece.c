@@ -13,6 +13,7 @@
 #include "drawing.h"
 
 #include "base/memory.h"
+#include "base/progress.h"
 
 #include <ctype.h>
 
@@ -219,16 +220,20 @@ int main(int argc, char **argv)
     speed s = time_encoding(wordpiece, data);
     draws_speed d = {0};
     check(sf_piecer_of_wordpiece(&piecer, wordpiece, &error) == SAFER_OK, error.message);
-    if (lexicon) d = time_drawing(piecer, data, lexicon);
+    static const double deletions[] = {0.9, 0.95};
+    draws_speed deleting[2] = {{0}};
+    if (lexicon) d = time_drawing(piecer, data, lexicon, 0);
+    for (int i = 0; lexicon && i < 2; i++) deleting[i] = time_drawing(piecer, data, lexicon, deletions[i]);
     if (json) {
         printf("{\"megabytes_per_second\": %.1f, \"pieces_per_second\": %.0f, \"ratio_to_plain\": %.2f, "
                "\"prepared_texts_per_second\": %.0f, "
-               "\"draws_per_second\": %.0f, \"ratio_to_rendering\": %.1f}\n",
-               s.megabytes, s.tokens, s.ratio, d.prepare, d.draws, d.ratio);
+               "\"draws_per_second\": %.0f, \"ratio_to_rendering\": %.1f, \"deleting_draws_per_second\": %.0f}\n",
+               s.megabytes, s.tokens, s.ratio, d.prepare, d.draws, d.ratio, deleting[0].draws);
     } else {
         printf("encoding   %.1f MB/s, %.1f million pieces/s, %.2f times the plain tokenizer\n", s.megabytes,
                s.tokens / 1e6, s.ratio);
         if (lexicon) print_drawing(&d);
+        for (int i = 0; lexicon && i < 2; i++) print_deleting(&deleting[i], deletions[i], &d);
     }
     safer_lexicon_free(lexicon);
     safer_data_free(data);
