@@ -11,7 +11,7 @@ enum { FIRST, BEHIND_SPACE, PLACES };
 typedef struct token {
     uint32_t slot; /* or SF_NONE */
     sf_case pattern;
-    sf_edges edges;
+    sf_edges edges;        /* of a slot: whatever it draws */
     uint64_t words;        /* of a slot: its row of the kernel */
     size_t offset[PLACES]; /* of no slot: its pieces in the pool, */
     size_t count[PLACES];  /* and how many */
@@ -130,6 +130,22 @@ typedef struct drawing {
     size_t count;
 } drawing;
 
+/* The word that a slot draws. */
+static uint32_t word_of(const drawing *d, const token *t)
+{
+    return d->kept->lexicon->kernel.ids[t->words + d->draw[t->slot]];
+}
+
+/* Where not all words that a slot can draw have good edges, the one that it draws decides. */
+static sf_edges edges_of(const drawing *d, const token *t)
+{
+    const sf_kept *k = d->kept;
+    if (t->slot == SF_NONE || (t->edges.begins && t->edges.ends) || !sf_piecer_minds_letters(k->piecer))
+        return t->edges;
+    const sf_lexletters letters = sf_lexpieces_word_letters(k->lexicon, word_of(d, t), t->pattern);
+    return sf_piecer_word_edges(k->piecer, letters.begins, letters.ends);
+}
+
 /* Appends a token, and a space before it, to the text of a run. */
 static int render(const drawing *d, size_t t, int place)
 {
@@ -172,8 +188,7 @@ static int finish(drawing *d, const run *r)
         source = k->pool.ids + t->offset[r->place];
         n = t->count[r->place];
     } else if (r->tokens == 1 && k->around[r->place] != SF_NONE) {
-        const uint32_t word = k->lexicon->kernel.ids[t->words + d->draw[t->slot]];
-        const uint32_t *known = sf_lexpieces_word(k->words, k->lexicon, k->around[r->place], word, t->pattern);
+        const uint32_t *known = sf_lexpieces_word(k->words, k->lexicon, k->around[r->place], word_of(d, t), t->pattern);
         if (!known) return -1;
         source = known + 1;
         n = known[0];
@@ -198,7 +213,7 @@ size_t sf_kept_draw(uint32_t *ids, const sf_kept *k, const uint32_t *draw, sf_pi
     for (size_t group = 0; group < groups; group++)
         for (uint32_t bits = draw[k->slots->slot_count + group]; bits; bits &= bits - 1) {
             const size_t t = 32 * group + (size_t)__builtin_ctz(bits);
-            const sf_edges edges = k->tokens[t].edges;
+            const sf_edges edges = edges_of(&d, &k->tokens[t]);
             if (r.tokens && !(ends && edges.begins)) {
                 if (lengthen(&d, &r, t)) return SIZE_MAX;
             } else {

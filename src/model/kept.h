@@ -22,7 +22,7 @@ void sf_kept_free(sf_kept *kept); /* NULL is fine */
  * SIZE_MAX when memory is out. */
 size_t sf_kept_draw(uint32_t *ids, const sf_kept *kept, const uint32_t *draw, sf_pieces_scratch *scratch);
 
-/* How many tokens of the text are rendered whenever they are kept, whatever is kept beside them. */
+/* How many tokens of the text may be rendered when they are kept: those without certain cuts on both sides. */
 size_t sf_kept_rendered(const sf_kept *kept);
 
 #endif

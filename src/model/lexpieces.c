@@ -264,6 +264,12 @@ static sf_letters capitals(sf_letters small)
     return (small & (((sf_letters)1 << 26) - 1)) << 26 | (small & other);
 }
 
+static sf_lexletters in_pattern(sf_lexletters lower, sf_case pattern)
+{
+    return (sf_lexletters){.begins = pattern != SF_LOWER ? capitals(lower.begins) : lower.begins,
+                           .ends = pattern == SF_UPPER ? capitals(lower.ends) : lower.ends};
+}
+
 sf_lexletters sf_lexpieces_letters(sf_lexpieces *t, const safer_lexicon *lexicon, uint32_t row, sf_case pattern)
 {
     const sf_kernel_view *kernel = &lexicon->kernel;
@@ -281,9 +287,14 @@ sf_lexletters sf_lexpieces_letters(sf_lexpieces *t, const safer_lexicon *lexicon
             atomic_store_explicit(&t->ends[row], all.ends, memory_order_relaxed);
         }
     }
-    if (pattern != SF_LOWER) all.begins = capitals(all.begins);
-    if (pattern == SF_UPPER) all.ends = capitals(all.ends);
-    return all;
+    return in_pattern(all, pattern);
+}
+
+sf_lexletters sf_lexpieces_word_letters(const safer_lexicon *lexicon, uint32_t word, sf_case pattern)
+{
+    sf_lexletters letters = {0, 0};
+    note_word(&letters, lexicon, word);
+    return in_pattern(letters, pattern);
 }
 
 /* ---------------------------------------------------------------- the last one */

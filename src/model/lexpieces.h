@@ -44,6 +44,9 @@ typedef struct sf_lexletters {
 } sf_lexletters;
 sf_lexletters sf_lexpieces_letters(sf_lexpieces *table, const safer_lexicon *lexicon, uint32_t row, sf_case pattern);
 
+/* The same of one word. */
+sf_lexletters sf_lexpieces_word_letters(const safer_lexicon *lexicon, uint32_t word, sf_case pattern);
+
 /* Working memory for who prepares texts: taken, and given back. NULL when memory is out. */
 typedef struct sf_lexpieces_tools {
     sf_buffer text;

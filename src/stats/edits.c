@@ -36,7 +36,7 @@
  *
  * that costs D at most 2t: let r be the ratio of the chances that C' keeps certain tokens under p' and under p. The
  * difference of the two D is the mean of (r - 1) h under p, where h, the lead given what is kept, is in [-1, 1]; by
- * Cauchy and Schwarz it is at most the root of the mean of (r - 1)^2. The mean of r is 1; the mean of r^2 is that of one
+ * Cauchy and Schwarz it is at most the root of the mean of (r - 1)^2. The mean of r is 1; that of r^2 is that of one
  * token to the power of m, and p'^2/p + (1-p')^2/(1-p) = 1 + x. So D(C') >= D(C) - 2q' - 2t, X' is drawn with p', and
  *
  *     q = 1/2 + p^a (p'^-b/2 - kept + t),
@@ -45,7 +45,7 @@
  * one p', and m is at most min(L, L'), which is taken for all of them. Since (1+x)^m <= 1/(1 - mx) where mx < 1,
  * t <= sqrt(mx/(1 - mx))/2, which is what is used; where mx >= 1 nothing is certified. Replacements do not change the
  * length. For `any` a = b = R remains the worst where p changes slowly: an insertion or deletion in place of a
- * replacement saves about (1-p)/2, and t is less for each token by which the length changes as soon as draws keep a few.
+ * replacement saves about (1-p)/2, and t is less for every token by which the length changes where draws keep a few.
  *
  * Rounding: p is exact. Powers, products and 1 - q' round down, the result up. */
 #include "stats/edits.h"
