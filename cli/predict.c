@@ -18,7 +18,7 @@
 static void print_reach(const safer_certificate *c, const safer_certify_options *options)
 {
     char edits[80];
-    const int deletes = c->deletion > 0;
+    const int deletes = c->deletion > 0 || c->groups;
     if (c->abstained || (c->radius == 0 && c->slots > 0) || (deletes && c->radius == 0))
         printf("  not certified");
     else if (c->slots == 0)
