@@ -102,8 +102,8 @@ void sf_victim_free(sf_victim *victim); /* NULL is fine */
 /* The next text, which must outlive it. Nothing is asked yet. */
 safer_status sf_victim_read(sf_victim *victim, const char *text, size_t length, safer_error *error);
 
-/* Makes a text that was read ready to be drawn: splits it into tokens where the classifier's draws delete them, or groups
- * of them vote, and prepares a sampler. */
+/* Makes a text that was read ready to be drawn: splits it into tokens where the classifier's draws delete them, or
+ * groups of them vote, and prepares a sampler. */
 safer_status sf_victim_draw(const sf_victim *victim, sf_slots *slots, sf_sampler *sampler, safer_error *error);
 
 /* Whether the model is prepared for texts, or asked about each draw as a text. */

@@ -22,8 +22,8 @@ safer_status sf_sampler_group(sf_sampler *sampler, const sf_slots *slots, const 
 /* draw (width): the tokens of a group. */
 void sf_groups_draw(uint32_t *draw, const sf_sampler *sampler, uint32_t group);
 
-/* SAFER_INVALID where a word of the lexicon has an overlap below 1: a synonym may then have another canonical form. NULL
- * is fine. */
+/* SAFER_INVALID where a word of the lexicon has an overlap below 1: a synonym may then have another canonical form.
+ * NULL is fine. */
 safer_status sf_groups_check(const safer_lexicon *lexicon, safer_error *error);
 
 #endif

@@ -22,8 +22,8 @@ typedef struct sf_text_word {
     sf_case pattern;
 } sf_text_word;
 
-/* What draws with deletion keep or delete, and what groups consist of: a word; a number, a run of digits; or a mark, any other character that is
- * not white space. */
+/* What draws with deletion keep or delete, and what groups consist of: a word; a number, a run of digits; or a mark,
+ * any other character that is not white space. */
 typedef struct sf_token {
     uint32_t begin, end; /* bytes of the text */
     uint32_t slot;       /* number of the slot, or SF_NONE */
@@ -69,8 +69,8 @@ static inline size_t sf_slots_origin(const sf_slots *slots, size_t byte)
     return slots->text == slots->given.bytes ? byte : sf_folder_origin(&slots->folder, byte);
 }
 
-/* From here on, until the next text is read, draws delete each token so often, or keep those of one group. Zeros: nothing
- * is deleted, and nothing changes. */
+/* From here on, until the next text is read, draws delete each token so often, or keep those of one group. Zeros:
+ * nothing is deleted, and nothing changes. */
 safer_status sf_slots_split(sf_slots *slots, safer_deletion deletion, safer_error *error);
 #define SF_SPLIT ((safer_deletion){.chance = 0.5}) /* where tokens alone are wanted */
 

@@ -33,10 +33,10 @@
  * Replacements do not change the length. Insertions, deletions and both make a length from L - R to L + R of L; p is
  * one on bins of lengths (base/deletion.h), so q is 1, and nothing is certified, where R edits may leave the bin of L.
  *
- * Groups. Every token is in one of G groups by a function of its canonical form alone; g(X,k) is the share of the groups
- * that answer k when each is read by itself. A token put in or taken out changes what one group shows, a replaced one
- * what two show, a synonym nothing. If k groups change, each of them turns from y to c at worst, and D(X) G falls by 2k
- * at most: D(X') > 0 if D(X) > 2k/G. So q = k/G, with k = R for insertions or deletions alone and 2R for replacements
+ * Groups. Every token is in one of G groups by a function of its canonical form alone; g(X,y) is the share of groups
+ * that answer y when each is read by itself. A token put in or taken out changes what one group shows, a replaced one
+ * what two show, a synonym nothing. If m groups change, each of them turns from y to c at worst, and D(X) G falls by 2m
+ * at most: D(X') > 0 if D(X) > 2m/G. So q = m/G, with m = R for insertions or deletions alone and 2R for replacements
  * and any edits; q' is 0 (proof/Groups.v: groups_certificate, groups_share). Every D(X) G is a whole number: rounding q
  * up by less than 1/(2G) decides nothing otherwise.
  *

@@ -17,8 +17,8 @@
 double sf_deletion_overlap(uint32_t deletion, double overlap);
 
 /* q of `edits` edits of a kind in a text of so many tokens beside synonyms that cost `q`, from 0 to 1 (groups: 0):
- * rounded up, at most 1. Nothing can be certified at 1/2 or more. With 0 edits it is q itself. It rises with q and with the number of
- * edits. */
+ * rounded up, at most 1. Nothing can be certified at 1/2 or more. With 0 edits it is q itself. It rises with q and with
+ * the number of edits. */
 double sf_edits_q(safer_deletion deletion, size_t tokens, safer_edit_kind kind, size_t edits, double q);
 
 #endif
