@@ -135,7 +135,7 @@ class Others(Case):
         answers = [json.loads(run("predict", *MODEL, "--lexicon", "demo.lex", "--groups", GROUPS, "--edits", 2, "--json", text).out) for _ in range(2)]
         strip = lambda found: json.dumps(found).split('"seconds"')[0]
         self.assertEqual(strip(answers[0]), strip(answers[1]))
-        found = answers[0][0] if isinstance(answers[0], list) else answers[0]
+        found, = answers[0]["answers"]
         self.assertIn("edits", found)
         self.assertTrue(found["exact"])
 
