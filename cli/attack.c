@@ -121,7 +121,7 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
     return json_pack(
         "{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I,"
-        " s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:o, s:I}",
+        " s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:o, s:I, s:I}",
         "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "texts", N(s->texts), "examples",
         N(s->texts), "skipped", N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts),
         "adversarial_accuracy", share((double)held, (double)s->texts), "adversarial_interval",
@@ -132,7 +132,7 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
         "queries", N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited",
         N(s->limited), "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds",
         s->seconds, "seed", N(o->seed), "resumed", N(s->resumed), "delete", cli_deletion_json(o->deletion), "words",
-        N(s->words));
+        N(s->words), "groups", N(o->deletion.groups));
 }
 
 static void print_time(uint64_t queries, uint64_t checks, size_t texts, double seconds, size_t resumed, uint64_t seed)
@@ -178,19 +178,19 @@ static json_t *against_json(const safer_against_summary *s, json_t *violations, 
 {
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O,"
-        " s:o, s:I, s:I}",
+        " s:o, s:I, s:I, s:I}",
         "texts", N(s->texts), "examples", N(s->texts), "certified", N(s->certified), "exact", N(s->exact), "untouched",
         N(s->untouched), "limited", N(s->limited), "violations", N(s->violations), "violations_exact",
         N(s->violations_exact), "sampled", N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level",
         SAFER_AGAINST_LEVEL, "alarm", s->alarm, "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks),
         "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed",
         N(seed), "resumed", N(s->resumed), "found", violations, "delete", cli_deletion_json(s->deletion),
-        "certified_edits", N(s->certified_edits), "words", N(s->words));
+        "certified_edits", N(s->certified_edits), "words", N(s->words), "groups", N(s->deletion.groups));
 }
 
 static void print_against(const safer_against_summary *s, const safer_model *model, uint64_t seed)
 {
-    const int deletes = s->deletion.keep || s->deletion.chance > 0;
+    const int deletes = cli_deletes(s->deletion);
     print_texts(s->texts, s->resumed);
     printf("certified    %s at radius 1 or more%s, %s of them exactly%s\n", cli_count(s->certified),
            deletes ? " or against edits" : "", cli_count(s->exact),
@@ -215,7 +215,7 @@ static void print_against(const safer_against_summary *s, const safer_model *mod
 /* What a command line asks for. */
 typedef struct request {
     const char *lexicon, *output, *against, *method, *radius, *deletion, *shard;
-    uint64_t batch, show;
+    uint64_t batch, show, groups;
     int resume;
     cli_model_flags model;
     cli_data data;
@@ -250,6 +250,7 @@ static void list(cli_options *options, void *into)
     cli_add_string(
         options, "delete", &r->deletion, "P",
         "smoothed: draws delete every word, number and mark with this chance, or by length: " CLI_DELETE_HELP);
+    cli_add_uint(options, "groups", &r->groups, "G", "smoothed: votes of G groups in place of draws");
     cli_add_uint(options, "seed", &r->options.seed, "N", "of the random choices and draws (default {default})");
     cli_add_uint(options, "batch", &r->batch, "N",
                  "texts asked at once (default {default}); results do not depend on it");
@@ -282,10 +283,11 @@ static void check_request(request *r)
     if (o->max_queries > INT64_MAX)
         cli_misuse(verb, "--max-queries %llu: too many", (unsigned long long)o->max_queries);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
-    o->deletion = cli_deletion(r->deletion, verb);
-    const int deletes = o->deletion.keep || o->deletion.chance > 0;
-    if (deletes && r->against) cli_misuse(verb, "--delete and --against: the draws are those of the run");
-    if (deletes && !o->smoothed) cli_misuse(verb, "--delete needs --smoothed: only draws delete");
+    o->deletion = cli_deletion(r->deletion, r->groups, verb);
+    const int deletes = cli_deletes(o->deletion);
+    const char *given = r->groups ? "--groups" : "--delete";
+    if (deletes && r->against) cli_misuse(verb, "%s and --against: the draws are those of the run", given);
+    if (deletes && !o->smoothed) cli_misuse(verb, "%s needs --smoothed: only the smoothed classifier has them", given);
     if (o->words < 1) cli_misuse(verb, "--words 0: at least 1");
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
     o->batch = (size_t)r->batch;

@@ -113,7 +113,7 @@ typedef struct safer_train_options {
     const char *device;
 
     /* Every token (word, number, mark) of a draw is deleted so often: for certificates with the same `deletion`.
-     * Zeros: none is. Not with a defense. */
+     * Zeros: none is. With groups every draw keeps one of so many, by another hash each time. Not with a defense. */
     safer_deletion deletion;
 } safer_train_options;
 

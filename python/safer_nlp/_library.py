@@ -16,7 +16,7 @@ from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t,
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _structs as c
-from ._errors import check
+from ._errors import InvalidError, check
 from ._version import __version__
 
 SONAME = "libsafer.so." + ".".join(__version__.split(".")[:2 if __version__.startswith("0.") else 1])
@@ -208,12 +208,15 @@ def choice(kind: str, name: str) -> int:
     return value.value
 
 
-def deletion_of(delete: Union[float, str]) -> c.Deletion:
-    """A chance, whose range the library checks where it is used, or "keep:25"."""
+def deletion_of(delete: Union[float, str], groups: Optional[int] = None) -> c.Deletion:
+    """A chance, whose range the library checks where it is used, or "keep:25"; or a number of groups."""
+    if groups is not None and groups < 1:
+        raise InvalidError(f"groups: {groups}; 1 or more, or None")
     if not isinstance(delete, str):
-        return c.Deletion(delete, 0)
+        return c.Deletion(delete, 0, groups or 0)
     found = c.Deletion()
     call("safer_deletion_parse", byref(found), delete.encode(errors="replace"))
+    found.groups = groups or 0
     return found
 
 

@@ -116,7 +116,7 @@ class Traffic(Structure):
 
 
 class Deletion(Structure):
-    _fields_ = [("chance", c_double), ("keep", c_size_t)]
+    _fields_ = [("chance", c_double), ("keep", c_size_t), ("groups", c_size_t)]
 
 
 class CertifyOptions(Structure):
@@ -133,7 +133,7 @@ class Certificate(Structure):
                 ("q", c_double * RADII), ("certified_at", c_int * RADII), ("certified", c_int), ("radius", c_size_t),
                 ("queries", c_uint64), ("seconds", c_double), ("vote_n", c_uint64), ("vote_votes", POINTER(c_uint64)),
                 ("deletion", c_double), ("tokens", c_size_t), ("edits", c_size_t), ("q_edits", c_double * (EDITS + 1)),
-                ("folded", c_int), ("unfolded", c_int)]
+                ("folded", c_int), ("unfolded", c_int), ("groups", c_size_t)]
 
 
 class Figure(Structure):

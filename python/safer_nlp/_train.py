@@ -36,6 +36,7 @@ class Training:
 def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *, arch: str = "cnn",
           dev: Union[Data, Tuple[Sequence[str], Sequence[Any]], None] = None, lexicon: Optional[Lexicon] = None,
           seed: int = 1, threads: int = 0, resume: bool = False, device: Optional[str] = None, delete: Union[float, str] = 0.0,
+          groups: Optional[int] = None,
           dropout: Optional[float] = None, rate: Optional[float] = None, decay: Optional[float] = None, clip: Optional[float] = None,
           warmup: Optional[float] = None, batch: Optional[int] = None, epochs: Optional[int] = None, patience: Optional[int] = None,
           pool: Optional[str] = None, precision: Optional[str] = None, ngrams: Optional[int] = None, bits: Optional[int] = None,
@@ -57,6 +58,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     :param dev: texts and labels that choose the epoch; default: every 10th text of each class
     :param device: for charcnn and bert: one of :func:`safer_nlp.devices`
     :param delete: draws delete words, numbers and marks so often, as in :func:`certify`
+    :param groups: a draw keeps one of so many groups of words, other ones in every draw, as in :func:`certify`
     :param defense: of bow and cnn: "ibp-jia", "ibp-huang" or "exact", for certificates of the method "ibp"
     :param encoder: of bert: what to start from
     :param train_layers: of bert: how many from the top, or "all"
@@ -65,7 +67,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     if not 0 <= seed < 2**63:
         raise InvalidError(f"seed: {seed}")
     o.arch, o.seed, o.threads, o.resume = choice("arch", arch), seed, threads, resume
-    o.device, o.deletion = optional_bytes(device), deletion_of(delete)
+    o.device, o.deletion = optional_bytes(device), deletion_of(delete, groups)
     o.lexicon = None if lexicon is None else lexicon._pointer
     _set(o.course, dropout=dropout, rate=rate, decay=decay, clip=clip, warmup=warmup, batch=batch, epochs=epochs, patience=patience,
          pool=None if pool is None else choice("pool", pool), precision=None if precision is None else choice("precision", precision))

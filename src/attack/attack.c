@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "draw/groups.h"
 #include "stats/special.h"
 
 #include <string.h>
@@ -35,9 +36,11 @@ safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
     if ((unsigned)o->method >= SAFER_ATTACKS) return sf_fail(error, SAFER_INVALID, "method: unknown");
     if (o->n < 1 || o->n > SF_SAMPLES_MAX / 1024)
         return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 976562)", (unsigned long long)o->n);
-    if (o->smoothed && o->max_queries && o->max_queries < o->n) /* then not even the text itself could be asked about */
-        return sf_fail(error, SAFER_INVALID, "max_queries: %llu, but one vote may take n = %llu",
-                       (unsigned long long)o->max_queries, (unsigned long long)o->n);
+    const uint64_t vote = o->deletion.groups ? o->deletion.groups : o->n;
+    if (o->smoothed && o->max_queries && o->max_queries < vote) /* then not even the text itself could be asked about */
+        return sf_fail(error, SAFER_INVALID, "max_queries: %llu, but one vote may take %s = %llu",
+                       (unsigned long long)o->max_queries, o->deletion.groups ? "groups" : "n",
+                       (unsigned long long)vote);
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
     if (o->population < 2 || o->population > MOST)
         return sf_fail(error, SAFER_INVALID, "population: %d (2 to 1048576)", o->population);
@@ -77,10 +80,18 @@ safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, con
 {
     safer_attacker *a = sf_calloc(1, sizeof *a);
     if (!a) return sf_fail_memory(error);
+    if (options->deletion.groups) {
+        const safer_status wrong = sf_groups_check(lexicon, error);
+        if (wrong != SAFER_OK) {
+            free(a);
+            return wrong;
+        }
+    }
     a->options = *options;
     const sf_victim_options victim = {.smoothed = options->smoothed,
-                                      .n = options->n,
+                                      .n = options->deletion.groups ? options->deletion.groups : options->n,
                                       .deletion = sf_deletion_round(options->deletion),
+                                      .key = options->seed,
                                       .max_queries = options->max_queries,
                                       .seed = options->seed,
                                       .batch = options->batch,
