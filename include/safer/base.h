@@ -95,7 +95,7 @@ typedef struct safer_progress {
 } safer_progress;
 
 /* How often draws delete a token (word, number, mark): with a chance, above 0, below 1, rounded to a fraction of 2^32;
- * or by the length of the text, so that `keep` tokens or more stay on average, and fewer than twice as many; zeros:
+ * or by the length of the text, so that `keep` tokens of 256 stay on average, and of others by the square root; zeros:
  * nothing is deleted. docs/edits.md. Or there are no draws: every token is in one of so many `groups`, and the text of
  * each group is asked about: docs/groups.md */
 #define SAFER_KEEP 1000000

@@ -8,8 +8,8 @@
  *     F(w) = sum over texts of log(1 + sum over other classes c of exp(-sum over members m of w_m lead_mc))
  *            + RIDGE * sum over members of (w_m - 1)^2,        w >= 0,
  *
- * the loss of logistic regression. F is strictly convex, so the weights are unique, also where two members are the same;
- * where members are always right they stay finite. Found by Newton's step for one weight after the other; a step that
+ * the loss of logistic regression. F is strictly convex, so the weights are unique, also where two members are the
+ * same; where members are always right they stay finite. Found by Newton's step for one weight after the other; a step that
  * would not lower F is halved. Sums go over texts in order: the same weights for any number of threads. */
 #include "train/sum_fit.h"
 
