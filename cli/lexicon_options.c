@@ -49,7 +49,8 @@ static void edit_options(cli_options *options, cli_lexicon_flags *a)
 void cli_kernel_option(cli_options *options, cli_lexicon_flags *a)
 {
     cli_add_string(options, "kernel", &a->options.kernel, "NAME",
-                   "topk:K, component or representative (default {default})");
+                   "topk:K, component or representative; auto: the one that certifies most of a tenth of --vocab-from "
+                   "DATA, of the first, where it has labels, else representative (default {default})");
 }
 
 void cli_build_options(cli_options *options, cli_lexicon_flags *a)

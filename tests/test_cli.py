@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import unittest
 import zipfile
@@ -1035,6 +1036,31 @@ class Lexicons(Case):
             self.assertNotIn(word, others)
             for other in others:
                 self.assertIn(word, synonyms[other])
+
+    def test_kernel_auto(self):
+        """without --kernel: representative, and why nothing was tried; with labels what was tried; a pipe is not read twice"""
+        name, report = self.lex("build", "--vectors", "v.txt", "--all-but-the-top", 1, "--threshold", 0.7)
+        self.assertEqual((report["kernel"], report["kernel_choice"]["untried"]), ("representative", "there is no data"))
+        explicit, report = self.lex("build", "--vectors", "v.txt", "--all-but-the-top", 1, "--threshold", 0.7, "--kernel", "representative")
+        self.assertIsNone(report["kernel_choice"])
+        self.assertEqual((temporary / name).read_bytes(), (temporary / explicit).read_bytes())
+        rows = "".join(f"{n}\t{n % 2}\ta {'good' if n % 2 else 'bad'} film of the {n % 7}th kind\n" for n in range(400))
+        write("two.tsv", rows)
+        write("pairs.tsv", "good\tgreat\nbad\tawful\n")
+        common = ("import", "--table", "pairs.tsv", "--min-count", 0)
+        _, report = self.lex(*common, "--vocab-from", "two.tsv")
+        self.assertEqual((report["kernel"], report["kernel_choice"]["held_out"], len(report["kernel_choice"]["trials"])), ("representative", 40, 2))
+        text = self.ok(lexicon(*common, "--vocab-from", "two.tsv", "-o", "two.lex"))
+        self.assertRegex(text, r"kernels tried on 40 texts, with n-grams that learned from 360 others\n  representative +100.00% .* chosen\n")
+        _, report = self.lex(*common, "--vocab-from", write("one.tsv", rows.replace("\t0\t", "\t1\t")))
+        self.assertEqual(report["kernel_choice"]["untried"], "the data has fewer than two classes")
+        os.mkfifo(temporary / "pipe.tsv")
+        writer = threading.Thread(target=(temporary / "pipe.tsv").write_text, args=(rows,))
+        writer.start()
+        _, report = self.lex(*common, "--vocab-from", "pipe.tsv")
+        writer.join()
+        self.assertIn("pipe", report["kernel_choice"]["untried"])
+        self.refused(lexicon("import", "--table", "pairs.tsv", "--kernel", "best", "-o", "x.lex"), USAGE, "expected auto, topk:K")
 
     def test_overlaps_of_all_kernels(self):
         """overlaps recomputed with fractions for topk of many K, component, representative"""

@@ -255,6 +255,48 @@ SAFER_API safer_status safer_verify_crew(safer_verification *out, const char *pa
                                          const safer_lexicon *lexicon, const safer_data *data, int threads,
                                          safer_crew *crew, const safer_progress *progress, safer_error *error);
 
+/* Which kernel suits a lexicon on labelled texts: "representative", "component" and, where a component has more words
+ * than that, "topk:100" and "topk:250". */
+#define SAFER_KERNEL_TRIALS 4
+
+/* One kernel that was tried. */
+typedef struct safer_kernel_trial {
+    char kernel[16];
+    size_t smoothed_correct;   /* of the held-out texts */
+    size_t certified_answered; /* of these, as in safer_summary, for any number of words */
+    uint64_t queries;
+    double seconds; /* training included */
+} safer_kernel_trial;
+
+/* What was tried, and what came of it. */
+typedef struct safer_kernel_choice {
+    const char *untried;      /* why nothing was tried, and the kernel is "representative" (static); NULL: it was */
+    size_t labelled;          /* texts of the data that have a label */
+    size_t trained, held_out; /* of these, learned from and certified */
+    size_t trial_count, best; /* the number of the trial that was the best */
+    safer_kernel_trial trials[SAFER_KERNEL_TRIALS];
+} safer_kernel_choice;
+
+typedef struct safer_choose_options {
+    size_t size;
+    size_t most_texts; /* of more labelled texts so many are used, chosen at random; 10000, at least 200 */
+    uint64_t seed;     /* of that choice, the training and the draws; 1 */
+    int threads;       /* 0: all cores; the result does not depend on it */
+    safer_progress progress;
+} safer_choose_options;
+
+SAFER_OPTIONS(safer_choose_options);
+
+/* The same words and synonyms with the kernel that certifies most: for each kernel an n-gram classifier is trained on
+ * nine tenths of the labelled texts and certifies the others, every 10th of each class. The kernel with the most texts
+ * certified and answered wins; of equals the one that is listed first. The lexicon's provenance says so
+ * ("kernel_choice"). Give training data: what is chosen on test data looks too good on them. Where nothing can be
+ * tried (`data` is NULL, has fewer than two classes or 200 labelled texts; no word has a synonym) it is
+ * "representative". Models are kept in a temporary folder ($TMPDIR, or /tmp) meanwhile. `choice` may be NULL. */
+SAFER_API safer_status safer_lexicon_choose(safer_lexicon **out, safer_kernel_choice *choice,
+                                            const safer_lexicon *lexicon, const safer_data *data,
+                                            const safer_choose_options *options, safer_error *error);
+
 #ifdef __cplusplus
 }
 #endif

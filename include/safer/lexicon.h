@@ -50,7 +50,8 @@ typedef struct safer_lexicon_options {
     const char *exclude; /* file: per line a word (loses all its pairs) or a pair (not synonyms). May be NULL */
     const char *protect; /* file: words that are never substituted, beside function_words. May be NULL */
 
-    const char *kernel; /* "topk:K", "component", "representative"; topk:100 */
+    const char *kernel; /* "topk:K", "component", "representative"; "auto" (the default): representative, until
+                           safer_lexicon_choose has found a better one on labelled texts */
     int threads;        /* 0: all cores */
     safer_progress progress;
 

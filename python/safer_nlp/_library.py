@@ -45,6 +45,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_lexicon_build": (c_int, [_OUT, POINTER(c.LexiconOptions), POINTER(c.LexiconReport), _ERROR]),
     "safer_lexicon_import": (c_int, [_OUT, POINTER(c.LexiconOptions), POINTER(c.LexiconReport), _ERROR]),
     "safer_lexicon_with_kernel": (c_int, [_OUT, c_void_p, c_char_p, c_int, _ERROR]),
+    "safer_choose_options_init": (None, [POINTER(c.ChooseOptions), c_size_t]),
+    "safer_lexicon_choose": (c_int, [_OUT, POINTER(c.KernelChoice), c_void_p, c_void_p, POINTER(c.ChooseOptions), _ERROR]),
     "safer_lexicon_open": (c_int, [_OUT, c_char_p, _ERROR]),
     "safer_lexicon_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "safer_lexicon_free": (None, [c_void_p]),

@@ -75,6 +75,20 @@ class LexiconReport(Structure):
                                                 "cut_for_antonyms", "cut_for_size"))]
 
 
+class KernelTrial(Structure):
+    _fields_ = [("kernel", c_char * 16), ("smoothed_correct", c_size_t), ("certified_answered", c_size_t), ("queries", c_uint64),
+                ("seconds", c_double)]
+
+
+class KernelChoice(Structure):
+    _fields_ = [("untried", c_char_p), ("labelled", c_size_t), ("trained", c_size_t), ("held_out", c_size_t), ("trial_count", c_size_t),
+                ("best", c_size_t), ("trials", KernelTrial * 4)]
+
+
+class ChooseOptions(Structure):
+    _fields_ = [("size", c_size_t), ("most_texts", c_size_t), ("seed", c_uint64), ("threads", c_int), ("progress", Progress)]
+
+
 class LexiconInfo(Structure):
     _fields_ = [("words", c_size_t), ("pairs", c_size_t), ("words_with_synonyms", c_size_t), ("mean_synonyms", c_double),
                 ("components", c_size_t), ("largest_components", c_size_t * 10), ("kernel_rows", c_size_t),
@@ -259,4 +273,5 @@ IN_C = {Error: "safer_error", Progress: "safer_progress", Device: "safer_device"
         Recall: "safer_recall", EvidenceOptions: "safer_evidence_options", Survey: "safer_survey", TrainOptions: "safer_train_options",
         TrainReport: "safer_train_report", AttackOptions: "safer_attack_options", AttackSummary: "safer_attack_summary",
         AgainstSummary: "safer_against_summary", Comparison: "safer_comparison", ReportOptions: "safer_report_options",
-        ServeOptions: "safer_serve_options"}
+        ServeOptions: "safer_serve_options", KernelTrial: "safer_kernel_trial", KernelChoice: "safer_kernel_choice",
+        ChooseOptions: "safer_choose_options"}

@@ -58,6 +58,10 @@ void sf_draft_renumber(sf_draft *draft, const uint32_t *map);
 /* Refuses, excludes and protects; builds graph, ladder, kernel and overlaps; assembles. */
 safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *error);
 
+/* The same words and synonyms with another kernel; the provenance gets why it was chosen, unless that is NULL. */
+safer_status sf_lexicon_rework(safer_lexicon **out, const safer_lexicon *lexicon, const char *kernel, json_t *choice,
+                               int threads, safer_error *error);
+
 /* What the vector file held. */
 void sf_draft_report_vectors(sf_draft *draft);
 
