@@ -222,7 +222,8 @@ class AttackOptions(Structure):
     _fields_ = [("size", c_size_t), ("method", c_int), ("smoothed", c_int), ("n", c_uint64), ("radius", c_size_t), ("max_queries", c_uint64),
                 ("population", c_int), ("iterations", c_int), ("tries", c_int), ("alpha", c_double), ("seed", c_uint64), ("threads", c_int),
                 ("batch", c_size_t), ("each", RECORD), ("each_context", c_void_p), ("progress", Progress), ("shard", c_size_t),
-                ("shards", c_size_t), ("crew", c_void_p), ("deletion", Deletion), ("words", c_uint64)]
+                ("shards", c_size_t), ("crew", c_void_p), ("deletion", Deletion), ("words", c_uint64), ("same_pos", c_char_p),
+                ("vectors", c_char_p), ("min_cosine", c_double), ("min_similarity", c_double)]
 
 
 class AttackSummary(Structure):

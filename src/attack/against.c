@@ -125,7 +125,7 @@ static safer_status check_row(void *context, const sf_row *row, int worker, json
     if (sf_deletes(c->options.deletion)) sf_member_add(&r, "edits", json_integer((json_int_t)claimed.edits));
     if (status == SAFER_OK && sf_claim_covers(&claimed)) {
         safer_attacker **a = &c->attackers[worker];
-        if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
+        if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, NULL, 1, error);
         if (status == SAFER_OK) {
             (*a)->rewrite.words = &c->vocabulary;
             (*a)->victim->options.key = c->key;
@@ -398,6 +398,9 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     const int threads = model->concurrency ? model->concurrency : sf_threads(own.threads);
     const double start = sf_seconds();
     check c = {.model = model, .lexicon = lexicon, .data = helps ? NULL : data, .options = own};
+    if (sf_likeness_asked(&own)) /* a certificate knows nothing of them */
+        return sf_fail(error, SAFER_INVALID,
+                       "same_pos, vectors, min_cosine and min_similarity: not against certificates");
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_ATTACK_TEXTFOOLER;
     c.options.deletion = (safer_deletion){0}; /* that of the run */

@@ -55,6 +55,7 @@ safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
     if (sf_deletes(o->deletion) && !o->smoothed)
         return sf_fail(error, SAFER_INVALID, "deletion: only draws of the smoothed classifier delete");
     if (o->words < 1) return sf_fail(error, SAFER_INVALID, "words: at least 1");
+    if (sf_likeness_check(o, error) != SAFER_OK) return SAFER_INVALID;
     return sf_shard_check((sf_shard){o->shard, o->shards}, error);
 }
 
@@ -68,6 +69,7 @@ void safer_attacker_free(safer_attacker *a)
     sf_spelling_free(&a->spelling);
     sf_rewrite_free(&a->rewrite);
     sf_wordlist_free(&a->own);
+    sf_likeness_free(&a->likeness);
     sf_reach_free(&a->reach);
     sf_buffer_free(&a->text);
     sf_buffer_free(&a->words);
@@ -76,7 +78,8 @@ void safer_attacker_free(safer_attacker *a)
 }
 
 safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, const safer_lexicon *lexicon,
-                             const safer_attack_options *options, int ties_lose, safer_error *error)
+                             const safer_attack_options *options, const sf_likeness *likeness, int ties_lose,
+                             safer_error *error)
 {
     safer_attacker *a = sf_calloc(1, sizeof *a);
     if (!a) return sf_fail_memory(error);
@@ -88,6 +91,11 @@ safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, con
         }
     }
     a->options = *options;
+    safer_status status = SAFER_OK;
+    if (!likeness && sf_likeness_asked(options)) {
+        SF_TRY(sf_likeness_make(&a->likeness, lexicon, options, error));
+        likeness = &a->likeness;
+    }
     const sf_victim_options victim = {.smoothed = options->smoothed,
                                       .n = options->deletion.groups ? options->deletion.groups : options->n,
                                       .deletion = sf_deletion_round(options->deletion),
@@ -95,12 +103,13 @@ safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, con
                                       .max_queries = options->max_queries,
                                       .seed = options->seed,
                                       .batch = options->batch,
-                                      .ties_lose = ties_lose};
-    safer_status status = sf_victim_new(&a->victim, model, lexicon, &victim, error);
-    if (status == SAFER_OK)
-        *out = a;
-    else
-        safer_attacker_free(a);
+                                      .ties_lose = ties_lose,
+                                      .likeness = likeness};
+    SF_TRY(sf_victim_new(&a->victim, model, lexicon, &victim, error));
+    *out = a;
+    a = NULL;
+done:
+    safer_attacker_free(a);
     return status;
 }
 
@@ -343,7 +352,7 @@ safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attack
         safer_attack_options own = safer_attack_options_default();
         SF_TRY(SF_TAKE_OPTIONS(&own, options, safer_attack_options, error));
         SF_TRY(sf_attack_check(&own, error));
-        SF_TRY(sf_attacker_new(attacker, model, lexicon, &own, 0, error));
+        SF_TRY(sf_attacker_new(attacker, model, lexicon, &own, NULL, 0, error));
     }
     safer_attacker *a = *attacker;
     if (a->victim->model != model || a->victim->lexicon != lexicon)

@@ -135,7 +135,8 @@ static int list_items(sf_victim *v)
                 item.map = map;
                 map += item.rule.count;
             }
-            v->items[count++] = item;
+            if (x == word || !v->options.likeness || sf_likeness_words(v->options.likeness, word, x))
+                v->items[count++] = item;
         }
     }
     v->first[v->slots.slot_count] = (uint32_t)count;

@@ -160,7 +160,7 @@ static safer_status prepare(const safer_model *model, const safer_lexicon *lexic
     p->width = sf_slots_width(slots);
     p->words = sf_lexpieces_of(m->words, piecer, lexicon, limit);
     safer_status status = !p->words         ? sf_fail_memory(error)
-                          : slots->deletion ? sf_kept_new(&p->kept, piecer, lexicon, p->words, slots, limit, error)
+                          : slots->split    ? sf_kept_new(&p->kept, piecer, lexicon, p->words, slots, limit, error)
                                             : sf_pieces_new(&p->pieces, piecer, lexicon, p->words, slots, limit, error);
     if (status == SAFER_OK)
         *out = p;
