@@ -185,7 +185,8 @@ class Attacks(Sequence[Attack]):
 
 def _options(*, method: str, smoothed: bool, n: int, radius: Radius, max_queries: int, population: int, iterations: int, tries: int,
              alpha: float, seed: int, threads: int, shard: Union[str, Tuple[int, int], None], deletion: Union[float, str], words: int,
-             groups: Optional[int] = None,              same_pos: Optional[Path] = None, vectors: Optional[Path] = None, min_cosine: float = 0, min_similarity: float = 0) -> c.AttackOptions:
+             groups: Optional[int] = None, same_pos: Optional[Path] = None, vectors: Optional[Path] = None, min_cosine: float = 0,
+             min_similarity: float = 0) -> c.AttackOptions:
     o = default_options("attack", c.AttackOptions)
     for name, value in (("n", n), ("max_queries", max_queries), ("seed", seed), ("threads", threads), ("words", words)):
         if value < 0 or value >= 2**63:

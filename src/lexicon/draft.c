@@ -28,6 +28,7 @@ void sf_draft_free(sf_draft *draft)
     sf_words_free(&draft->vocab);
     sf_inputs_free(&draft->inputs);
     sf_vectors_free(&draft->vectors);
+    sf_wordnet_free(&draft->wordnet);
     sf_constraints_free(&draft->antonyms);
     sf_words_free(&draft->words);
     free(draft->counts);
@@ -203,7 +204,7 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, safer_error *e
     if (!draft->provenance) return sf_fail_memory(error);
     if (o->vocab_from_count) sf_json_put(&draft->provenance, "min_count", json_integer((json_int_t)o->min_count));
     if (strcmp(made, "build") == 0) {
-        int fitted = o->synonyms_count || o->antonyms_count;
+        int fitted = o->synonyms_count || o->antonyms_count || o->wordnet;
         sf_json_put(&draft->provenance, "counterfit", json_integer(fitted ? o->counterfit : 0));
         sf_json_put(&draft->provenance, "all_but_the_top", json_integer(o->all_but_the_top));
         sf_json_put(&draft->provenance, "threshold", json_real(o->threshold));
