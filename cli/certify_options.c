@@ -58,7 +58,7 @@ safer_deletion cli_deletion(const char *text, const cli_verb *verb)
 {
     safer_deletion deletion = {0};
     safer_error error = {0};
-    if (safer_deletion_parse(&deletion, text, &error) != SAFER_OK) cli_misuse(verb, "--delete %s", error.message);
+    if (safer_deletion_parse(&deletion, text, &error) != SAFER_OK) cli_misuse(verb, "--delete %s", cli_message(&error));
     return deletion;
 }
 

@@ -32,10 +32,10 @@ static safer_status check_deletion(const safer_certify_options *o, safer_error *
     const safer_status status = sf_deletion_check(o->deletion, error);
     if (status != SAFER_OK) return status;
     if (o->edits < 1 || o->edits > SAFER_EDITS)
-        return sf_fail(error, SAFER_INVALID, "edits: %zu (1 to %d)", o->edits, SAFER_EDITS);
-    if (!safer_edit_kind_name(o->edit_kind)) return sf_fail(error, SAFER_INVALID, "edit_kind: unknown");
+        return sf_fail(error, SAFER_INVALID, "`edits`: %zu (1 to %d)", o->edits, SAFER_EDITS);
+    if (!safer_edit_kind_name(o->edit_kind)) return sf_fail(error, SAFER_INVALID, "`edit_kind`: unknown");
     if (sf_deletes(o->deletion) && o->method == SAFER_METHOD_IBP)
-        return sf_fail(error, SAFER_INVALID, "deletion: the method ibp draws nothing, and so deletes nothing");
+        return sf_fail(error, SAFER_INVALID, "`deletion`: the method ibp draws nothing, and so deletes nothing");
     return SAFER_OK;
 }
 
@@ -44,16 +44,19 @@ safer_status sf_certify_check(const safer_certify_options *o, const safer_model 
 {
     if (o->method != SAFER_METHOD_ADAPTIVE && o->method != SAFER_METHOD_BINOMIAL &&
         o->method != SAFER_METHOD_HOEFFDING && o->method != SAFER_METHOD_IBP)
-        return sf_fail(error, SAFER_INVALID, "method: unknown");
+        return sf_fail(error, SAFER_INVALID, "`method`: unknown");
     if (o->n < 1 || o->n > SF_SAMPLES_MAX)
-        return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 999999999)", (unsigned long long)o->n);
+        return sf_fail(error, SAFER_INVALID, "`n`: %llu (1 to 999999999)", (unsigned long long)o->n);
     if (o->n0 > SF_SAMPLES_MAX)
-        return sf_fail(error, SAFER_INVALID, "n0: %llu (0 to 999999999)", (unsigned long long)o->n0);
-    if (!(o->delta > 0 && o->delta < 1)) return sf_fail(error, SAFER_INVALID, "delta: %g (above 0, below 1)", o->delta);
-    if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "alpha: %g (above 0, below 1)", o->alpha);
-    if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
-    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
-    if (o->batch < 1 || o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
+        return sf_fail(error, SAFER_INVALID, "`n0`: %llu (0 to 999999999)", (unsigned long long)o->n0);
+    if (!(o->delta > 0 && o->delta < 1))
+        return sf_fail(error, SAFER_INVALID, "`delta`: %g (above 0, below 1)", o->delta);
+    if (!(o->alpha > 0 && o->alpha < 1))
+        return sf_fail(error, SAFER_INVALID, "`alpha`: %g (above 0, below 1)", o->alpha);
+    if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "`radius`: at least 1, or all");
+    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
+    if (o->batch < 1 || o->batch > 1 << 20)
+        return sf_fail(error, SAFER_INVALID, "`batch`: %zu (1 to 1048576)", o->batch);
     const safer_status status = check_deletion(o, error);
     return status == SAFER_OK && o->method == SAFER_METHOD_IBP && model ? sf_ibp_check(model, lexicon, error) : status;
 }
@@ -136,6 +139,30 @@ safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, c
 done:
     safer_workspace_free(w);
     return status;
+}
+
+sf_terms sf_terms_of(const safer_certify_options *o)
+{
+    return (sf_terms){.radius = o->radius, .delta = o->delta, .n = o->n, .n0 = o->n0 ? o->n0 : o->n};
+}
+
+safer_status sf_workspace_settle(safer_workspace *w, sf_terms terms, safer_error *error)
+{
+    safer_certify_options *o = &w->options;
+    if (terms.n != o->n || terms.delta != o->delta) { /* the process depends on both */
+        sf_eprocess *process = NULL;
+        const sf_eprocess_options how = sf_evidence_process(terms.delta, w->model->classes, terms.n);
+        const safer_status status = sf_eprocess_new(&process, &how, error);
+        if (status != SAFER_OK) return status;
+        sf_eprocess_free(w->process);
+        w->process = process;
+    }
+    if (terms.n0 != o->n0) w->vote_rule = sf_vote_rule_of(w->model->classes, o->alpha, terms.n0);
+    o->radius = terms.radius;
+    o->delta = terms.delta;
+    o->n = terms.n;
+    o->n0 = terms.n0;
+    return SAFER_OK;
 }
 
 /* ------------------------------------------------------- the text at hand */

@@ -160,7 +160,7 @@ static safer_status label_number(sf_loader *loader, sf_span label, size_t line, 
         return sf_loader_fail(loader, line, error, "the label holds a NUL character");
     const sf_span named = sf_label_renamed(loader->labels, label);
     if (!named.length)
-        return sf_loader_fail(loader, line, error, "the label \"%.*s\" is not in --labels %.200s",
+        return sf_loader_fail(loader, line, error, "the label \"%.*s\" is not in `labels` %.200s",
                               sf_clip(label.bytes, label.length, 60), label.bytes, loader->labels);
     label = named;
     if (!loader->labels_fixed) return sf_words_add(&loader->data->labels, label.bytes, label.length, number, error);
@@ -272,7 +272,7 @@ safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
     if (!others || !(numbers || alone || sf_column_named(name) == SF_COLUMN_LABEL)) return SAFER_OK;
     return sf_loader_fail(loader, 1, error,
                           "a header? Its label, \"%.*s\", is %s; if it is one, remove the line or name the columns: "
-                          "--text-column, --label-column",
+                          "`text_column`, `label_column`",
                           sf_clip(name.bytes, name.length, 60), name.bytes,
                           numbers ? "the only one that is no number" : "that of no other row");
 }

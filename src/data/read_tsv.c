@@ -91,7 +91,7 @@ static safer_status fail_columns(const sf_loader *r, size_t line, safer_error *e
                               r->table.line, wanted, n > wanted ? " (a tab inside a text is written \\t)" : "");
     return sf_loader_fail(
         r, line, error,
-        "%zu column%s, but TSV has 3: id, label, text%s; a header, or --text-column and --label-column, "
+        "%zu column%s, but TSV has 3: id, label, text%s; a header, or `text_column` and `label_column`, "
         "may say otherwise",
         n, n == 1 ? "" : "s", n > wanted ? " (a tab inside a text is written \\t)" : "");
 }

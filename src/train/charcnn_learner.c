@@ -45,7 +45,7 @@ static safer_status start_device(sf_charcnn_learner *l, int device, const float 
     if (status == SAFER_MEMORY)
         sf_fail(
             error, status,
-            "cuda:%d has not enough free memory for a step of %zu texts of %zu characters: lower batch or characters",
+            "cuda:%d has not enough free memory for a step of %zu texts of %zu characters: lower `batch` or `characters`",
             device, texts, l->layout.shape.characters);
     return status;
 }
