@@ -286,7 +286,7 @@ class Errors(Serve):
             (b'{"text": 5}', "bad_request"), (b'{"text": ["a"]}', "bad_request"), (b'{"texts": "a"}', "bad_request"),
             (b'{"texts": []}', "bad_request"), (b'{"texts": [1]}', "bad_request"),
             (b'{"texts": ["a", null]}', "bad_request"),
-            (b'{"text": "a", "texts": ["b"]}', "bad_request"), (b'{"text": "a", "n": 5}', "bad_request"),
+            (b'{"text": "a", "texts": ["b"]}', "bad_request"), (b'{"text": "a", "m": 5}', "bad_request"),
             (b'{"Text": "a"}', "bad_request"),
             (b'{"text": "a", "\\u0000": 1}', "bad_json"),
         ]
@@ -635,9 +635,11 @@ class Published(Serve):
             check(answer, schemas["Answer"])
             check(server.post("/v1/certify", {"text": "good"})[1], schemas["CertifyAnswer"])
         self.assertEqual((answer["exact"], answer["assumes"], tables[0]), (True, ["the model is a function of the text"], set(answer) | {"tokens", "edits"}))
-        self.assertEqual(tables[1:4], [set(schemas["WordsAnswer"]["properties"]), set(schemas["Word"]["properties"]),
+        for request, texts in (("Predict", {"text", "texts"}), ("Certify", {"text", "texts", "label", "labels"}), ("Stream", {"text", "label"})):
+            self.assertEqual(tables[1] | texts, set(schemas[request + "Request"]["properties"]))
+        self.assertEqual(tables[2:5], [set(schemas["WordsAnswer"]["properties"]), set(schemas["Word"]["properties"]),
                                        set(schemas["Entry"]["properties"])])
-        self.assertEqual(tables[4], set(schemas["Model"]["properties"]))
+        self.assertEqual(tables[5], set(schemas["Model"]["properties"]))
 
     def test_page(self):
         """the explorer needs nothing from elsewhere, and its policy allows nothing else"""

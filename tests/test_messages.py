@@ -139,13 +139,16 @@ class Provoked(Case):
     def test_every_option(self):
         """each option with values that may be wrong: what is said names options, never members"""
         known = {name for name in members() if "_" in name} | {name for name in marked() if "." in name}
-        refusals = 0
+        refusals, done_once = 0, set()
         for verb in verbs():
-            for options in help_options(help_of(*verb)).values():
+            for section, options in help_options(help_of(*verb)).items():
+                if section in done_once:
+                    continue  # the same in every verb that has it
+                done_once |= {section} & {"Everywhere", "Remote models (exec, http)", "Many processes"}
                 for option, (value, _) in options.items():
                     if not value or option in self.LASTING:
                         continue
-                    for wrong in ("0", "", "nonsense"):
+                    for wrong in ("0", "nonsense"):
                         if verb == ("serve",) and wrong == "0" and option not in ("--max-body", "--max-text", "--max-texts", "--queue", "--connections", "--deadline"):
                             continue  # it would serve
                         done = run(*verb, *self.NEEDS.get(verb, ()), option, wrong)
@@ -154,7 +157,7 @@ class Provoked(Case):
                         said = {word.strip(":;,()") for word in done.err.split()} & known
                         self.assertEqual(said, set(), place)
                         refusals += done.code == USAGE
-        self.assertGreater(refusals, 150)
+        self.assertGreater(refusals, 80)
 
     def test_words(self):
         """messages that spoke of members, in the words of the command line"""
@@ -264,13 +267,16 @@ class Numbers(Case):
 
 class Signals(Case):
     def ended(self, number, *arguments):
-        """Starts a run, sends a signal when records arrive, and returns what it said."""
-        write("slow.py", "import sys, json, time\nfor line in sys.stdin:\n    time.sleep(0.3)\n    texts = json.loads(line)['texts']\n"
+        """Starts a run of a slow program, sends a signal when it is at work, and returns what it said."""
+        write("slow.py", "import sys, json, time\nopen('asked', 'w')\nfor line in sys.stdin:\n    time.sleep(0.1)\n    texts = json.loads(line)['texts']\n"
               "    print(json.dumps({'id': json.loads(line)['id'], 'labels': ['1'] * len(texts)}), flush=True)\n")
         child = subprocess.Popen([test_cli.program, "certify", "--model", "exec:python3 slow.py", "--model-name", "slow", "--labels", "0,1", "--workers", "1",
                                   "--lexicon", "s.lex", "--data", "train.tsv", *arguments], cwd=test_cli.temporary, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(1.0)
+        for _ in range(600):
+            if exists("ended.jsonl") or ("-o" not in arguments and exists("asked")):
+                break
+            time.sleep(0.05)
         child.send_signal(number)
         out, err = child.communicate(timeout=60)
         return test_cli.Result(child.returncode, out, err)

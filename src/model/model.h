@@ -146,6 +146,6 @@ safer_status sf_cnn_open(safer_model **out, sf_safetensors *file,
                          safer_error *error); /* bow and cnn; takes the file over on success only */
 safer_status sf_charcnn_open(safer_model **out, sf_safetensors *file, safer_error *error); /* likewise */
 safer_status sf_bert_open(safer_model **out, const char *path,
-                          safer_error *error); /* a file or a HuggingFace folder */
+                          safer_error *error); /* a file or a HuggingFace directory */
 
 #endif

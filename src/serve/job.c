@@ -1,4 +1,5 @@
-/* A request's work. */
+/* A request's work: its body read and checked, its texts, the answer or the events that come out, and its end.
+ * What a client may ask for is bounded here: by the limits, and by the certificates that the server was started for. */
 #include "serve/job.h"
 
 #include "base/json.h"

@@ -43,7 +43,7 @@ typedef struct sf_wordpiece sf_wordpiece;
  * In such lines \n, \r, \t and \\ are escapes. `name` is for messages. */
 safer_status sf_wordpiece_new(sf_wordpiece **out, const char *vocabulary, size_t length,
                               const sf_wordpiece_options *options, const char *name, safer_error *error);
-/* From a HuggingFace folder: tokenizer.json, or vocab.txt with special_tokens_map.json and
+/* From a HuggingFace directory: tokenizer.json, or vocab.txt with special_tokens_map.json and
  * added_tokens.json where they are there. The do_lower_case, strip_accents and
  * tokenize_chinese_chars of a tokenizer_config.json count in both cases, as in transformers.
  * A piece that is listed twice, and a missing [UNK], [CLS] or [SEP], is an error. `read`, which may be NULL,

@@ -210,7 +210,8 @@ static safer_status check_defense(const safer_train_options *o, safer_error *err
     if (exact && (o->cnn.vectors || o->cnn.freeze || o->defense.train_vectors || o->defense.triplet > 0))
         return sf_fail(
             error, SAFER_INVALID,
-            "`defense` is \"exact\": a linear classifier has no use for `vectors`, `freeze`, `train_vectors` and `triplet`");
+            "`defense` is \"exact\": a linear classifier has no use for `vectors`, `freeze`, `train_vectors` "
+            "and `triplet`");
     if (!cnn && o->arch != SAFER_ARCH_BOW)
         return sf_fail(error, SAFER_INVALID, "`defense` is \"%s\", which is for bow and cnn, not %s", defense, arch);
     if (!o->lexicon)
