@@ -413,7 +413,7 @@ print("fine")
         with self.assertRaisesRegex(safer.InputError, r"labels\[1\] is 'neg', which the model does not know \(it knows: a, pos\)"):
             safer.certify(classify, TEXTS, LABELS, component, classes=["a", "pos"])
         with self.assertRaisesRegex(safer.InvalidError, "NaN"):
-            safer.certify(classify, TEXTS, [math.nan] * len(TEXTS), component)
+            safer.certify(classify, TEXTS, None, component, classes=["neg", math.nan])
 
     def test_no_answer(self):
         """None is a vote for no class"""

@@ -1,6 +1,7 @@
 """Lexicons: which words may stand for which, and what the smoothed classifier draws."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -10,14 +11,17 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
-from ._data import Texts, encode, encode_texts, make_data, rows_of
+from ._data import Data, Texts, encode, encode_texts, make_data, rows_of
 from ._errors import InvalidError
 from ._guard import Guard, ProgressOption
 from ._handle import Handle
+from ._tables import is_table
 from ._library import call, choice, default_options, library, make, optional_bytes, path_bytes, string_array
 
 Path = Union[str, "os.PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]
+#: Texts whose words count: files, data sets or tables, one or several.
+Sources = Union[Path, Data, Sequence[Any], Any]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")  # letters, with apostrophes between them (docs/lexicon.md)
 
@@ -71,6 +75,26 @@ class Survey:
     above_half: Mapping[Union[int, str], float]  #: by R: the share of texts with a product above one half
 
 
+@contextlib.contextmanager
+def _as_files(sources: Optional[Sources]) -> Iterator[Optional[List[Path]]]:
+    """The files of texts: data sets and tables are written to such for a while, as memory.jsonl."""
+    if sources is None or isinstance(sources, (str, os.PathLike)):
+        yield None if sources is None else [sources]
+        return
+    files: List[Path] = []
+    with tempfile.TemporaryDirectory(prefix="safer-") as folder:
+        for source in [sources] if isinstance(sources, Data) or is_table(sources) else sources:
+            if not isinstance(source, (str, os.PathLike)):
+                texts, labels, _ = rows_of(source, None, None)
+                path = os.path.join(folder, f"memory{len(files) or ''}.jsonl")
+                with open(path, "wb") as file:
+                    for text, label in zip(encode_texts(texts), labels or [None] * len(texts)):
+                        file.write(json.dumps({"text": text.decode(), "label": label}).encode() + b"\n")
+                source = path
+            files.append(source)
+        yield files
+
+
 class Lexicon(Handle):
     """Synonyms, and the distribution that substitutes of each word are drawn from.
 
@@ -101,7 +125,7 @@ class Lexicon(Handle):
         return cls(make("safer_lexicon_open", path_bytes(path)))
 
     @classmethod
-    def build(cls, vectors: Path, *, vocab: Optional[Path] = None, vocab_from: Optional[Paths] = None,
+    def build(cls, vectors: Path, *, vocab: Optional[Path] = None, vocab_from: Optional[Sources] = None,
               min_count: Optional[int] = None, repair: bool = False, synonyms: Optional[Paths] = None,
               antonyms: Optional[Paths] = None, counterfit: Optional[int] = None, all_but_the_top: Optional[int] = None,
               threshold: Optional[float] = None, metric: Optional[str] = None, simlex: Optional[Path] = None,
@@ -112,8 +136,8 @@ class Lexicon(Handle):
 
         The options are those of `safer lexicon build`; None stands for its default. English function words are protected
         unless `function_words` is false (`--protect none`).
-        `vocab_from`, `synonyms` and `antonyms` take one path or several. `progress` is as in
-        :func:`safer_nlp.certify`."""
+        `synonyms` and `antonyms` take one path or several; so does `vocab_from`, which also takes what :func:`load_data`
+        returns and tables, such as a DataFrame. `progress` is as in :func:`safer_nlp.certify`."""
         return cls._make("safer_lexicon_build", progress, vectors=vectors, vocab=vocab, vocab_from=vocab_from, min_count=min_count,
                          repair=repair, synonyms=synonyms, antonyms=antonyms, counterfit=counterfit,
                          all_but_the_top=all_but_the_top, threshold=threshold, metric=metric, simlex=simlex, exclude=exclude,
@@ -122,21 +146,27 @@ class Lexicon(Handle):
 
     @classmethod
     def import_(cls, table: Optional[Path] = None, *, wordnet: Optional[Path] = None, vectors: Optional[Path] = None,
-                vocab: Optional[Path] = None, vocab_from: Optional[Paths] = None, min_count: Optional[int] = None,
+                vocab: Optional[Path] = None, vocab_from: Optional[Sources] = None, min_count: Optional[int] = None,
                 repair: bool = False, directed: bool = False, exclude: Optional[Path] = None, protect: Optional[Path] = None,
                 kernel: Optional[str] = None, fold: Optional[str] = None, antonyms: Optional[Paths] = None,
                 dropped: Optional[Path] = None, function_words: bool = True, keep_antonyms: bool = False, max_component: int = 0,
                 threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
         """From a table of synonyms (JSON, or lines word<TAB>synonyms) or a folder with WordNet.
 
-        The options are those of `safer lexicon import`; None stands for its default."""
+        The options are those of `safer lexicon import`; None stands for its default. `vocab_from` takes what it takes in
+        :meth:`build`."""
         return cls._make("safer_lexicon_import", progress, table=table, wordnet=wordnet, vectors=vectors, vocab=vocab,
                          vocab_from=vocab_from, min_count=min_count, repair=repair, directed=directed, exclude=exclude,
                          protect=protect, kernel=kernel, fold=fold, dropped=dropped, antonyms=antonyms, function_words=function_words,
                          keep_antonyms=keep_antonyms, max_component=max_component, threads=threads)
 
     @classmethod
-    def _make(cls, function: str, progress: ProgressOption, **options: Any) -> "Lexicon":
+    def _make(cls, function: str, progress: ProgressOption, *, vocab_from: Optional[Sources], **options: Any) -> "Lexicon":
+        with _as_files(vocab_from) as files:
+            return cls._make_from_files(function, progress, vocab_from=files, **options)
+
+    @classmethod
+    def _make_from_files(cls, function: str, progress: ProgressOption, **options: Any) -> "Lexicon":
         o = default_options("lexicon", c.LexiconOptions)
         report = c.LexiconReport()
         kept: List[Any] = []  # what the options point to

@@ -10,7 +10,7 @@ from ctypes import byref
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
-from ._answers import Classes, label_name
+from ._answers import Classes, is_missing, kind, label_name
 from ._data import DataHandle, as_list, encode, encode_texts, make_data
 from ._errors import InputError, InvalidError
 from ._lexicon import Lexicon
@@ -40,8 +40,10 @@ def scratch_file() -> Iterator[str]:
 
 
 def need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
+    if isinstance(lexicon, (str, os.PathLike)):
+        raise InvalidError(f"lexicon: open the file first: safer_nlp.Lexicon.load({os.fspath(lexicon)!r})")
     if not isinstance(lexicon, Lexicon):
-        raise InvalidError(f"lexicon: a safer_nlp.Lexicon is needed, not a {type(lexicon).__name__}")
+        raise InvalidError(f"lexicon: a safer_nlp.Lexicon is needed, not {kind(lexicon)}")
     return lexicon
 
 
@@ -99,12 +101,12 @@ def prepare(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
 def class_names_of(labels: Optional[Sequence[Any]], classes: Optional[Classes]) -> Optional[List[Optional[str]]]:
     """The classes that labels mean, by name or position; without `classes`, what they are called."""
     if labels is None or classes is None:
-        return None if labels is None else [None if label is None else label_name(label) for label in labels]
+        return None if labels is None else [None if is_missing(label) else label_name(label) for label in labels]
     return [_class_of(label, index, classes) for index, label in enumerate(labels)]
 
 
 def _class_of(label: Any, index: int, classes: Classes) -> Optional[str]:
-    if label is None:
+    if is_missing(label):
         return None
     found = classes.find(label)
     if found is None:

@@ -6,6 +6,7 @@ from ctypes import byref
 from typing import Any, Callable, List, Optional, Sequence, Union
 
 from . import _structs as c
+from ._answers import kind
 from ._errors import InvalidError
 from ._guard import Guard, reporting
 from ._handle import Handle
@@ -52,7 +53,7 @@ class Server(Handle):
         """Serves another model and lexicon from now on. Returns when everything that was asked before is answered; on
         failure nothing has changed."""
         if not isinstance(model, Model):
-            raise InvalidError(f"model: a safer_nlp.Model is needed, not a {type(model).__name__}")
+            raise InvalidError(f"model: a safer_nlp.Model is needed, not {kind(model)}")
         with Guard() as guard:
             call("safer_server_reload", self._pointer, model._pointer, need_lexicon(lexicon)._pointer)
         guard.check()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
-from ._answers import label_name
+from ._answers import is_missing, label_name
 from ._data import Data, DataHandle, Texts, as_list, encode_texts, make_data, rows_of
 from ._errors import InputError, InvalidError
 from ._guard import Guard, ProgressOption
@@ -115,7 +115,7 @@ def _labelled(name: str, texts: Any, labels: Any) -> DataHandle:
     listed, given, ids = rows_of(texts, labels, None)
     if given is None:
         raise InvalidError(f"{name}: labels are needed to train")
-    names = [label_name(label) if label is not None else None for label in as_list(given, "labels")]
+    names = [None if is_missing(label) else label_name(label) for label in as_list(given, "labels")]
     if None in names:
         raise InputError(f"{name}: text {names.index(None) + 1:,} has no label")
     return make_data(encode_texts(listed), names, ids)
