@@ -25,7 +25,7 @@ static const struct {
     {"remote.batch", "request-texts"},
     {"remote.token", "token-env"},
     {"strip_breaks", "strip-br"},
-    {"token", "auth-file"},
+    {"token", "auth-env"}, /* or auth-file: a token comes by one of the two */
     {"train", "data"},
 };
 
@@ -113,6 +113,7 @@ const char *cli_message(const safer_error *error)
         append(out, sizeof out, keys ? "\"" : "--", keys ? 1 : 2);
         append(out, sizeof out, option, strlen(option));
         if (keys) append(out, sizeof out, "\"", 1);
+        if (strcmp(option, "auth-env") == 0) append(out, sizeof out, " or --auth-file", 15);
         rest = end + 1;
     }
     append(out, sizeof out, rest, strlen(rest));

@@ -229,7 +229,7 @@ static void test_wrong_answers(void **state)
         {"{\"id\":0,\"labels\":[1,\"posh\"]}", "\"posh\" is not one of the labels (neg, pos, other)"},
         {"{\"id\":0,\"labels\":[1,1.5]}", "1.5 is not one of the labels"},
         {"{\"id\":0,\"labels\":[1,true]}", "true is not one of the labels"},
-        {"{\"id\":0,\"scores\":[[1,2,3]]}", "for 2 texts"},
+        {"{\"id\":0,\"scores\":[[1,2,3]]}", "texts: 2"},
         {"{\"id\":0,\"scores\":[[1,2,3],[1,2]]}", "must be a list of 3 numbers"},
         {"{\"id\":0,\"scores\":[[1,2,3],[1,2,\"3\"]]}", "no finite number"},
         {"{\"id\":0,\"scores\":[[1,2,3],[1,2,NaN]]}", "NaN and Infinity are no scores"},

@@ -234,7 +234,7 @@ static void test_json_answers(void **state)
     wrong(&p, "{\"scores\":[[0.5,0.5],\"x\"]}", 2, "2 numbers");
     wrong(&p, "[{\"score\":1}]", 1, "no \"label\"");
     wrong(&p, "[{\"label\":\"maybe\"}]", 1, "maybe");
-    wrong(&p, "[{\"label\":\"pos\"}]", 2, "1 answers for 2 texts");
+    wrong(&p, "[{\"label\":\"pos\"}]", 2, "answers: 1, texts: 2");
     wrong(&p, "[{\"label\":\"pos\"},3]", 2, "several kinds");
     wrong(&p, "[{\"label\":\"pos\"},[3]]", 2, "label");
     wrong(&p, "[[{\"label\":\"pos\"}]]", 1, "no finite number");
@@ -407,8 +407,8 @@ static void test_tei_answers(void **state)
             2, neg_pos);
     wrong(&p, "[[{\"score\":0.9,\"label\":\"LABEL_0\"}]]", 1, "LABEL_0");
     wrong(&p, "{\"error\":\"x\",\"error_type\":\"y\"}", 1, "no list");
-    wrong(&p, "[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}]", 1, "2 answers for 1 texts");
-    wrong(&p, "[]", 1, "0 labels");
+    wrong(&p, "[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}]", 1, "answers: 2, texts: 1");
+    wrong(&p, "[]", 1, "labels: 0");
     sf_http_profile_free(&p);
 }
 

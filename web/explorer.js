@@ -133,9 +133,9 @@ class Picture {
   drawThresholds(start, right) {
     let above = -Infinity; /* where the last name stands */
     for (const {q, first, last} of thresholds(start)) {
-      const y = atY(.5 + q), name = y - AREA.top < 16 ? y + 14 : y - 4;
+      const y = atY(.5 + q), over = y - 4, name = y - AREA.top < 16 || over - above < 17 ? y + 14 : over;
       line(this.svg, 'limit', AREA.left, y, right, y);
-      if (name - above < 13) continue; /* it would stand on the other */
+      if (name - above < 17) continue; /* it would stand on the other */
       above = name;
       const words = last === 'all' ? 'any words' : last === 1 ? '1 word'
         : (first === last ? '' : first + ' to ') + last + ' words';
@@ -614,6 +614,7 @@ async function readModel() {
       (model.edits === 1 ? ' edit is' : ' edits are') + ' certified.' : '') +
     (model.second ? ' Second model: ' + model.second.arch + ', ' + visible(model.second.name).slice(0, 100) + '.' : '');
   byId('second').hidden = !model.second;
+  byId('sides').classList.toggle('three', Boolean(model.second));
   showTerms();
   showSize();
 }

@@ -149,7 +149,7 @@ static safer_status read_objects(const reading *r, const json_t *list, size_t co
     safer_status status = SAFER_OK;
     size_t classes = r->labels->count;
     if (json_array_size(list) != count)
-        return sf_fail(r->error, SAFER_INPUT, "%s: %zu answers for %zu texts", r->name, json_array_size(list), count);
+        return sf_fail(r->error, SAFER_INPUT, "%s: answers: %zu, texts: %zu", r->name, json_array_size(list), count);
     for (size_t i = 0; status == SAFER_OK && i < count; i++) {
         const json_t *answer = json_array_get(list, i);
         if (json_is_array(answer)) {

@@ -43,9 +43,10 @@ void safer_serve_options_init(safer_serve_options *options, size_t size)
 static safer_status check_token(const char *token, safer_error *error)
 {
     if (strlen(token) < TOKEN_BYTES)
-        return sf_fail(error, SAFER_INVALID, "`token`: at least %d characters", TOKEN_BYTES);
+        return sf_fail(error, SAFER_INVALID, "`token`: a token has at least %d characters", TOKEN_BYTES);
     for (const char *c = token; *c; c++)
-        if (*c <= 0x20 || *c >= 0x7f) return sf_fail(error, SAFER_INVALID, "`token`: visible ASCII characters only");
+        if (*c <= 0x20 || *c >= 0x7f)
+            return sf_fail(error, SAFER_INVALID, "`token`: a token has visible ASCII characters only");
     return SAFER_OK;
 }
 
