@@ -182,7 +182,8 @@ static void print_summary(const safer_attack_summary *s, const safer_attack_opti
                cli_mean((double)s->changed / (double)s->succeeded, 1),
                cli_share(s->changed_share / (double)s->succeeded, 1));
     if (s->without_choices) printf("trivial      %s in which no word can change\n", cli_texts(s->without_choices));
-    if (s->limited) printf("limited      %s attacks ended because --max-queries were used up\n", cli_count(s->limited));
+    if (s->limited)
+        printf("limited      %s ended because --max-queries were used up\n", cli_some(s->limited, "attack", "attacks"));
     if (s->words) printf("words        %s asked about once, for all texts\n", cli_count(s->words));
     print_time(s->queries, s->checks, s->texts, s->seconds, s->resumed, o->seed);
 }
@@ -309,6 +310,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
+    if (r->output) cli_interrupt_again(CLI_RESUME);
     if (r->output) cli_model_need_name(&r->model, verb);
     if (r->crew.mpi) cli_model_need_labels(&r->model, verb);
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
@@ -339,9 +341,7 @@ static int attack(request *r, const safer_model *model, const safer_lexicon *lex
     safer_error error = {0};
     safer_attack_summary summary;
     if (safer_attack(&summary, r->output, r->resume, model, lexicon, data, &r->options, &error) != SAFER_OK) {
-        const int code = cli_fail(&error);
-        if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
-        return code;
+        return cli_fail(&error);
     }
     if (cli_crew_helps()) return CLI_DONE;
     cli_progress_clear();
@@ -369,9 +369,7 @@ static int cross_check(request *r, const safer_model *model, const safer_lexicon
     safer_against_summary summary;
     if (safer_attack_against(&summary, r->against, r->output, r->resume, model, lexicon, data, &r->options, &error) !=
         SAFER_OK) {
-        const int code = cli_fail(&error);
-        if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
-        return code;
+        return cli_fail(&error);
     }
     if (cli_crew_helps()) return CLI_DONE;
     cli_progress_clear();

@@ -47,7 +47,9 @@ typedef enum safer_status {
 #undef X
 } safer_status;
 
-/* What went wrong, where (file, line or row) and, if it helps, what to do. */
+/* What went wrong, where (file, line or row) and, if it helps, what to do. A member of a struct of options stands
+ * between backquotes, so that a program can say there what its users call it: "`max_texts`: 0 (1 to `queue`)". Where
+ * several structs have such a member, the name of one goes before: `remote.batch`. */
 typedef struct safer_error {
     safer_status status;
     char message[1000]; /* one line, no trailing newline, always terminated */

@@ -65,6 +65,9 @@ SAFER_API const char *safer_model_arch(const safer_model *model);
 SAFER_API const char *safer_model_name(const safer_model *model);
 SAFER_API const char *safer_model_sha256(const safer_model *model);
 
+/* The arithmetic in which it answers here, as records name it ("portable", "bf16 avx512"); NULL: a remote model's. */
+SAFER_API const char *safer_model_arithmetic(const safer_model *model);
+
 SAFER_API size_t safer_model_class_count(const safer_model *model);
 SAFER_API const char *safer_model_label(const safer_model *model, size_t label);
 

@@ -255,7 +255,7 @@ class ServeOptions(Structure):
     _fields_ = [("size", c_size_t), ("fixed_seed", c_int), ("host", c_char_p), ("port", c_uint16), ("token", c_char_p),
                 ("without_token", c_int), ("max_body", c_size_t), ("max_text", c_size_t), ("max_texts", c_size_t), ("queue", c_size_t),
                 ("connections", c_size_t), ("deadline", c_double), ("patience", c_double), ("log_texts", c_int), ("log", RECORD),
-                ("log_context", c_void_p), ("client_connections", c_size_t), ("client_rate", c_double)]
+                ("log_context", c_void_p), ("client_connections", c_size_t), ("client_rate", c_double), ("second", c_void_p)]
 
 
 class Gate(Structure):

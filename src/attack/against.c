@@ -252,7 +252,8 @@ static safer_status count_record(void *context, const json_t *record, const char
 static void describe(void *context, char *stage, size_t size)
 {
     const safer_against_summary *s = &((const check *)context)->summary;
-    snprintf(stage, size, "attacking certified texts, %zu violations so far", s->violations);
+    snprintf(stage, size, "attacking certified texts, %zu violation%s so far", s->violations,
+             s->violations == 1 ? "" : "s");
 }
 
 /* Whether delta explains what was found. */
@@ -288,7 +289,7 @@ static safer_status choose_shard(check *c, safer_error *error)
     const sf_shard own = c->run->config.shard;
     c->shard = own.count ? own : (sf_shard){c->options.shard, c->options.shards};
     if (!own.count || !c->options.shards) return SAFER_OK;
-    return sf_fail(error, SAFER_INVALID, "shard: %s is part %zu of %zu already", c->run->path, own.number, own.count);
+    return sf_fail(error, SAFER_INVALID, "`shard`: %s is part %zu of %zu already", c->run->path, own.number, own.count);
 }
 
 /* The words that attacks put in, where edits are certified, are scored once. */

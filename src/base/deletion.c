@@ -21,11 +21,11 @@ double sf_deletion_share(uint32_t deletion) { return deletion * 0x1p-32; }
 safer_status sf_deletion_check(safer_deletion d, safer_error *error)
 {
     if (!(d.chance >= 0 && d.chance < 1))
-        return sf_fail(error, SAFER_INVALID, "deletion: %g (0, or above 0 and below 1)", d.chance);
-    if (d.keep > SAFER_KEEP) return sf_fail(error, SAFER_INVALID, "deletion: keep:%zu (1 to %d)", d.keep, SAFER_KEEP);
-    if (d.groups > SAFER_GROUPS) return sf_fail(error, SAFER_INVALID, "groups: %zu (1 to %d)", d.groups, SAFER_GROUPS);
+        return sf_fail(error, SAFER_INVALID, "`deletion`: %g (0, or above 0 and below 1)", d.chance);
+    if (d.keep > SAFER_KEEP) return sf_fail(error, SAFER_INVALID, "`deletion`: keep:%zu (1 to %d)", d.keep, SAFER_KEEP);
+    if (d.groups > SAFER_GROUPS) return sf_fail(error, SAFER_INVALID, "`groups`: %zu (1 to %d)", d.groups, SAFER_GROUPS);
     if ((d.keep > 0) + (d.chance > 0) + (d.groups > 0) > 1)
-        return sf_fail(error, SAFER_INVALID, "deletion: a chance, keep or groups, not two of them");
+        return sf_fail(error, SAFER_INVALID, "`deletion`: a chance, keep or groups, not two of them");
     return SAFER_OK;
 }
 

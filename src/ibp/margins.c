@@ -80,13 +80,13 @@ safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon
     const sf_sum_model *sum = as_sum(model);
     if (!sum && !sf_cnn_is(model))
         return sf_fail(error, SAFER_INVALID,
-                       "method ibp looks into the model, which must be bow or cnn, or a sum; this one is %s",
+                       "`method` ibp looks into the model, which must be bow or cnn, or a sum; this one is %s",
                        model->class->arch);
     for (size_t m = 0; sum && m < sum->count; m++) {
         const sf_sum_member *member = &sum->members[m];
         if (!member->canonical && !sf_cnn_is(member->model))
             return sf_fail(error, SAFER_INVALID,
-                           "method ibp cannot look into member %zu of the sum: it is %s, and reads the text as it is",
+                           "`method` ibp cannot look into member %zu of the sum: it is %s, and reads the text as it is",
                            m + 1, member->model->class->arch);
         if (member->canonical && !same_lexicon(member->canonical, lexicon))
             return sf_fail(error, SAFER_INVALID,
