@@ -1,4 +1,5 @@
-/* safer lexicon build | import */
+/* safer lexicon build | import: the options become a lexicon, with --kernel auto the kernel is chosen on the data, and
+ * the report says what was read, set aside, cut and tried. docs/lexicon.md has the meaning of every step. */
 #define _GNU_SOURCE
 #include "data_options.h"
 #include "lexicon_options.h"
@@ -12,7 +13,27 @@
 
 /* ------------------------------------------------------------ the report */
 
-static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output)
+/* What `--kernel auto` tried; null: another kernel was asked for. */
+static json_t *choice_json(const safer_kernel_choice *c)
+{
+    json_t *trials = json_array();
+    if (!c->untried && !c->trial_count) {
+        json_decref(trials);
+        return json_null();
+    }
+    for (size_t i = 0; i < c->trial_count; i++) {
+        const safer_kernel_trial *t = &c->trials[i];
+        cli_append(trials,
+                   json_pack("{s:s, s:I, s:I, s:I, s:f}", "kernel", t->kernel, "certified_answered",
+                             (json_int_t)t->certified_answered, "smoothed_correct", (json_int_t)t->smoothed_correct,
+                             "queries", (json_int_t)t->queries, "seconds", t->seconds));
+    }
+    return json_pack("{s:s?, s:I, s:I, s:I, s:o}", "untried", c->untried, "labelled", (json_int_t)c->labelled,
+                     "trained", (json_int_t)c->trained, "held_out", (json_int_t)c->held_out, "trials", trials);
+}
+
+static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r,
+                           const safer_kernel_choice *choice, const char *output)
 {
     safer_lexicon_info info = cli_lexicon_info(lexicon);
     json_t *stages = json_array(), *ladder = json_array(), *sizes = json_array();
@@ -49,6 +70,7 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
                 json_pack("{s:I, s:I, s:I, s:I}", "antonyms", (json_int_t)r->antonyms, "parted_antonyms",
                           (json_int_t)r->parted_antonyms, "for_antonyms", (json_int_t)r->cut_for_antonyms, "for_size",
                           (json_int_t)r->cut_for_size));
+    if (root) cli_set(root, "kernel_choice", choice_json(choice));
     if (root && r->simlex_pairs)
         cli_set(root, "simlex",
                 json_pack("{s:I, s:f, s:f, s:f}", "pairs", (json_int_t)r->simlex_pairs, "before", r->simlex_before,
@@ -82,29 +104,48 @@ static void print_set_aside(const safer_lexicon_report *r, const char *dropped)
     if (dropped) printf("dropped     named in %s, with the reasons\n", dropped);
 }
 
-static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output,
-                         const char *dropped)
+static void print_choice(const safer_kernel_choice *c)
+{
+    if (c->untried) printf("kernel      representative: %s, so no other was tried\n", c->untried);
+    if (!c->trial_count) return;
+    printf("\n%skernels tried on %s, with n-grams that learned from %s others%s\n", cli_bold(), cli_texts(c->held_out),
+           cli_count(c->trained), cli_plain());
+    for (size_t i = 0; i < c->trial_count; i++) {
+        const safer_kernel_trial *t = &c->trials[i];
+        printf("  %-15s %6s%% certified and answered, %s queries per text%s\n", t->kernel,
+               cli_percent(t->certified_answered, c->held_out), cli_mean((double)t->queries / (double)c->held_out, 1),
+               i == c->best ? "   chosen" : "");
+    }
+    if (c->trained + c->held_out < c->labelled)
+        printf("  of %s labelled texts these were drawn at random\n", cli_count(c->labelled));
+}
+
+static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const safer_kernel_choice *choice,
+                         const char *output, const char *dropped)
 {
     safer_lexicon_info info = cli_lexicon_info(lexicon);
     double seconds = 0;
     if (r->vector_rows)
-        printf("vectors     %s rows of %zu numbers; %s listed%s", cli_count(r->vector_rows), r->vector_dim,
-               cli_count(r->listed), r->vector_duplicates + r->vector_unusable + r->vector_zeros ? "" : "\n");
+        printf("vectors     %s of %s; %s listed%s", cli_some(r->vector_rows, "row", "rows"),
+               cli_some(r->vector_dim, "number", "numbers"), cli_count(r->listed),
+               r->vector_duplicates + r->vector_unusable + r->vector_zeros ? "" : "\n");
     if (r->vector_duplicates + r->vector_unusable + r->vector_zeros)
         printf("; set aside: %s, %s or not UTF-8, %s\n", cli_some(r->vector_duplicates, "duplicate", "duplicates"),
                cli_some(r->vector_unusable, "phrase", "phrases"),
                cli_some(r->vector_zeros, "zero vector", "zero vectors"));
     if (r->attract + r->repel)
-        printf("fitted      %s synonym, %s antonym and %s preserved pairs\n", cli_count(r->attract),
+        printf("fitted      pairs: %s of synonyms, %s of antonyms, %s preserved\n", cli_count(r->attract),
                cli_count(r->repel), cli_count(r->preserved));
     if (r->simlex_pairs)
-        printf("SimLex-999  rank correlation %.3f as read, %.3f counter-fitted, %.3f in the end (%zu pairs)\n",
-               r->simlex_before, r->simlex_fitted, r->simlex_after, r->simlex_pairs);
+        printf("SimLex-999  rank correlation %.3f as read, %.3f counter-fitted, %.3f in the end (%s)\n",
+               r->simlex_before, r->simlex_fitted, r->simlex_after, cli_some(r->simlex_pairs, "pair", "pairs"));
     if (r->texts) printf("texts       %s with %s\n", cli_count(r->texts), cli_some(r->tokens, "word", "words"));
-    printf("words       %s, of which %s have synonyms (%s on average)\n", cli_count(info.words),
-           cli_count(info.words_with_synonyms), cli_mean(info.mean_synonyms, 1));
+    printf("words       %s, of which %s synonyms (%s on average)\n", cli_count(info.words),
+           cli_some(info.words_with_synonyms, "has", "have"), cli_mean(info.mean_synonyms, 1));
     printf("pairs       %s", cli_count(r->pairs));
-    if (r->symmetrised) printf("; %s were listed one way only and count both ways", cli_count(r->symmetrised));
+    if (r->symmetrised)
+        printf("; %s both ways",
+               cli_some(r->symmetrised, "was listed one way only and counts", "were listed one way only and count"));
     printf("\n");
     print_set_aside(r, dropped);
     const safer_fold *fold = safer_lexicon_fold(lexicon);
@@ -123,13 +164,18 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
         }
         if (!r->suggested_k) printf("  no K of this ladder reaches 95%%\n");
     }
+    print_choice(choice);
     printf("\n");
     for (size_t i = 0; i < r->stage_count; i++) {
         printf("%s%-20s %7.2f s%s\n", cli_dim(), r->stages[i].name, r->stages[i].seconds, cli_plain());
         seconds += r->stages[i].seconds;
     }
-    printf("%s%-20s %7.2f s%s\n\nwrote %s (%s bytes, kernel %s)\n", cli_dim(), "all", seconds, cli_plain(), output,
-           cli_count(info.bytes), info.kernel);
+    double tried = 0;
+    for (size_t i = 0; i < choice->trial_count; i++) tried += choice->trials[i].seconds;
+    if (choice->trial_count) printf("%s%-20s %7.2f s%s\n", cli_dim(), "kernels tried", tried, cli_plain());
+    seconds += tried;
+    printf("%s%-20s %7.2f s%s\n\nwrote %s (%s, kernel %s)\n", cli_dim(), "all", seconds, cli_plain(), output,
+           cli_some(info.bytes, "byte", "bytes"), info.kernel);
 }
 
 /* ---------------------------------------------------------------- the verbs */
@@ -184,6 +230,36 @@ static void list_import(cli_options *options, void *into)
     list_rest(options, r);
 }
 
+/* With --kernel auto: puts the kernel that suits the first data set in the place of the one it has. */
+static safer_status choose(safer_lexicon **lexicon, safer_kernel_choice *choice, const cli_lexicon_flags *flags,
+                           safer_error *error)
+{
+    const safer_lexicon_options *o = &flags->options;
+    safer_choose_options options = safer_choose_options_default();
+    safer_lexicon *chosen = NULL;
+    safer_data *data = NULL;
+    struct stat info;
+    *choice = (safer_kernel_choice){0};
+    if (strcmp(o->kernel, "auto") != 0) return SAFER_OK;
+    if (o->vocab_from_count && stat(o->vocab_from[0], &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+        choice->untried = "the data is a pipe, which cannot be read again"; /* the kernel is representative */
+        return SAFER_OK;
+    }
+    options.threads = o->threads;
+    options.progress = o->progress;
+    safer_data_options reading = flags->columns;
+    reading.repair = o->repair;
+    safer_status status = SAFER_OK;
+    if (o->vocab_from_count) status = safer_data_load(&data, o->vocab_from[0], &reading, error);
+    if (status == SAFER_OK) status = safer_lexicon_choose(&chosen, choice, *lexicon, data, &options, error);
+    if (status == SAFER_OK) {
+        safer_lexicon_free(*lexicon);
+        *lexicon = chosen;
+    }
+    safer_data_free(data);
+    return status;
+}
+
 typedef safer_status (*maker)(safer_lexicon **out, const safer_lexicon_options *options, safer_lexicon_report *report,
                               safer_error *error);
 
@@ -192,21 +268,23 @@ static int make(const cli_verb *verb, request *r, maker make_lexicon)
     safer_error error = {0};
     safer_lexicon *lexicon = NULL;
     safer_lexicon_report report;
+    safer_kernel_choice choice;
     int code = CLI_DONE;
     if (!r->output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
-    if (cli_lexicon_finish(&r->flags, &error) != SAFER_OK) cli_misuse(verb, "%s", error.message);
+    if (cli_lexicon_finish(&r->flags, &error) != SAFER_OK) cli_misuse(verb, "%s", cli_message(&error));
     if (check_output(r->output) || (r->flags.options.dropped && check_output(r->flags.options.dropped)))
         return CLI_SYSTEM;
     safer_status status = make_lexicon(&lexicon, &r->flags.options, &report, &error);
+    if (status == SAFER_OK) status = choose(&lexicon, &choice, &r->flags, &error);
     if (status == SAFER_OK) status = safer_lexicon_save(lexicon, r->output, &error);
     if (status != SAFER_OK) {
         code = cli_fail(&error);
     } else {
         cli_progress_clear();
         if (cli_settings()->json)
-            cli_print_json(report_json(lexicon, &report, r->output));
+            cli_print_json(report_json(lexicon, &report, &choice, r->output));
         else
-            print_report(lexicon, &report, r->output, r->flags.options.dropped);
+            print_report(lexicon, &report, &choice, r->output, r->flags.options.dropped);
     }
     safer_lexicon_free(lexicon);
     cli_lexicon_flags_free(&r->flags);
@@ -226,7 +304,7 @@ static int run_import(void *from, char **arguments, size_t count)
     request *r = from;
     (void)arguments, (void)count;
     if (!r->flags.options.table == !r->flags.options.wordnet)
-        cli_misuse(&cli_lexicon_import, "--table FILE or --wordnet DIR is needed, not both");
+        cli_misuse(&cli_lexicon_import, "--table FILE or --wordnet FOLDER is needed, not both");
     return make(&cli_lexicon_import, r, safer_lexicon_import);
 }
 
@@ -248,7 +326,7 @@ const cli_verb cli_lexicon_build = {
 const cli_verb cli_lexicon_import = {
     .name = "lexicon import",
     .brief = "from a table of synonyms or WordNet",
-    .usage = "--table FILE | --wordnet DIR [options] -o OUT.lex",
+    .usage = "--table FILE | --wordnet FOLDER [options] -o OUT.lex",
     .summary = "Makes a lexicon from a table of synonyms: JSON {\"word\": [\"synonym\", ...]} or text\n"
                "lines word<TAB>synonym synonym ...; or from WordNet 3.0's files, where the words of a\n"
                "synset are synonyms. Pairs listed one way count both ways unless --directed is given.",

@@ -11,6 +11,7 @@ import json
 import re
 import struct
 import sys
+import tempfile
 import types
 import unittest
 import unittest.mock
@@ -210,14 +211,14 @@ class Tables(unittest.TestCase):
         self.assertEqual(safer.load_data(ROWS, labels={0: "neg", 1: "pos"}).labels, ["pos", "neg"])
         for wrong, error, words in ((dict(text_column="z"), safer.InvalidError, "text_column: there is no column 'z'; there are id, label, text"),
                                     (dict(label_column=4), safer.InvalidError, "label_column: there is no column 4"),
-                                    (dict(text_column="label"), safer.InputError, 'column "label", row 1: the value is a int; a str is needed'),
+                                    (dict(text_column="label"), safer.InputError, 'column "label", row 1: the value is an int; a str is needed'),
                                     (dict(labels={1: "pos"}), safer.InputError, "row 2: the label '0' is not among"),
                                     (dict(limit=3), safer.InvalidError, "are for files of text")):
             with self.assertRaisesRegex(error, re.escape(words)):
                 safer.load_data(ROWS, **wrong)
         with self.assertRaisesRegex(safer.InputError, "different lengths"):
             safer.load_data({"text": ["a"], "label": []})
-        with self.assertRaisesRegex(safer.InvalidError, "a file or a table is needed, not a int"):
+        with self.assertRaisesRegex(safer.InvalidError, "a file or a table is needed, not an int"):
             safer.load_data(7)
         path = temporary("urteile.csv")
         with open(path, "w", encoding="utf-8") as file:
@@ -268,6 +269,54 @@ class Tables(unittest.TestCase):
         """pandas: frames in, also with NaN; series as texts; frames out with texts and words"""
         done = script(python_with("pandas"), PANDAS, base.ROOT)
         self.assertEqual((done.returncode, done.stdout.strip()), (0, "good"), done.stderr)
+
+
+    def test_missing_values(self):
+        """in lists as in tables: None, NaN and what pandas has for them are no label, and no text"""
+        na = type("NAType", (), {"__repr__": lambda self: "<NA>"})()
+        for nothing in (None, float("nan"), na):
+            with self.subTest(nothing=nothing):
+                results = safer.certify(model, test.texts[:2], [test.labels[0], nothing], lexicon, n=20)
+                self.assertEqual([k.label for k in results], [test.labels[0], None])
+                self.assertEqual(safer.load_data({"text": ["a", "b"], "label": ["x", nothing]}).labels, ["x", None])
+                with self.assertRaisesRegex(safer.InputError, "texts: text 2 has no label"):
+                    safer.train(temporary("missing.model"), ["a", "b"], ["x", nothing])
+                with self.assertRaisesRegex(safer.InvalidError, re.escape(f"texts[1]: a str is needed, not {nothing!r}")):
+                    safer.certify(model, ["a", nothing], None, lexicon)
+                with self.assertRaisesRegex(safer.InputError, 'column "text", row 2: the value is missing'):
+                    safer.load_data({"text": ["a", nothing]})
+
+    def test_other_things(self):
+        """what is no list of texts, no model and no lexicon is refused with what is needed"""
+        for texts, words in (({"a", "b"}, "texts: a list is needed; a set has no order"), ("a", "texts: a list is needed, not a str"),
+                             ([1], "texts[0]: a str is needed, not an int"), ([b"a"], "texts[0]: a str is needed, not a bytes"),
+                             ([], "texts: there are none"), (7, "texts: a list is needed, not an int")):
+            with self.subTest(texts=texts), self.assertRaisesRegex(safer.InvalidError, re.escape(words)):
+                safer.certify(model, texts, None, lexicon)
+        with self.assertRaisesRegex(safer.InvalidError, re.escape("predict: open the file first: safer_nlp.Model.load('m.safetensors')")):
+            safer.certify("m.safetensors", ["a"], None, lexicon)
+        with self.assertRaisesRegex(safer.InvalidError, re.escape("lexicon: open the file first: safer_nlp.Lexicon.load('words.lex')")):
+            safer.certify(model, ["a"], None, "words.lex")
+        self.assertEqual(repr(model.classes), f"Classes({list(model.labels)})")
+
+    def test_vocabulary(self):
+        """the words of a lexicon are counted in files, data sets and tables alike"""
+        def words(source):
+            made = safer.Lexicon.import_(temporary("table.json"), vocab_from=source, min_count=1)
+            return {word: made.show(word).count for word in ("good", "film") if word in made}
+
+        table = {"text": ["A good film.", "Film, film, film!"], "label": [1, None]}
+        once = words(table)
+        self.assertEqual(once, {"good": 1, "film": 4})
+        self.assertEqual(words(safer.load_data(table)), once)
+        path = temporary("vocabulary.csv")
+        path.write_text('text,label\nA good film.,1\n"Film, film, film!",\n')
+        self.assertEqual(words(path), once)
+        self.assertEqual(words([path, table, safer.load_data(table)]), {"good": 3, "film": 12})
+        made = safer.Lexicon.import_(temporary("table.json"), vocab_from=table, min_count=1)
+        self.assertNotIn(tempfile.gettempdir(), json.dumps(made.info.provenance))
+        with self.assertRaisesRegex(safer.InputError, "no column is called text"):
+            words({"satz": ["Ein Film."]})
 
 
 PANDAS = """

@@ -111,9 +111,9 @@ def refused(words, function):
         assert words in str(error), error
     else:
         raise AssertionError(words)
-refused("lexicon: a safer_nlp.Lexicon is needed, not a NoneType", lambda: SmoothedClassifier().fit(["a", "b"], [0, 1]))
+refused("lexicon: a safer_nlp.Lexicon is needed, not None", lambda: SmoothedClassifier().fit(["a", "b"], [0, 1]))
 refused("X: a list of texts is needed", lambda: classifier.fit([["a"], ["b"]] and numpy.array([["a"], ["b"]]), [0, 1]))
-refused("X[1]: a str is needed, not a int", lambda: classifier.fit(["a", 7], [0, 1]))
+refused("X[1]: a str is needed, not an int", lambda: classifier.fit(["a", 7], [0, 1]))
 refused("y: all texts are of one class", lambda: classifier.fit(["a", "b"], [1, 1]))
 refused("y: 1 for 2 texts", lambda: classifier.fit(["a", "b"], [1]))
 refused("augment: -1", lambda: clone(classifier).set_params(augment=-1).fit(["a", "b"], [0, 1]))

@@ -15,13 +15,24 @@ from ._errors import InputError, InvalidError
 NO_ANSWER = -1
 
 
+def is_missing(value: Any) -> bool:
+    """None, NaN, or what pandas has for a value that is not there."""
+    return value is None or isinstance(value, float) and value != value or type(value).__name__ in ("NAType", "NaTType")
+
+
+def kind(value: Any) -> str:
+    """What a value is instead of what was asked for: "an int", "a list"; a missing one as it is written."""
+    name = type(value).__name__
+    return repr(value) if is_missing(value) else f"an {name}" if name[0] in "aeiouAEIO" else f"a {name}"
+
+
 def label_name(label: Any) -> str:
     """The name of a label: its text; whole floats, as pandas makes them of integers, as integers."""
     if hasattr(label, "tolist"):  # a scalar of NumPy or torch
         label = label.tolist()
     if isinstance(label, float):
         if math.isnan(label):
-            raise InvalidError("a label is NaN; None stands for no label")
+            raise InvalidError("a class is called NaN, which stands for no label")
         if label.is_integer():
             return str(int(label))
     if isinstance(label, bytes):
@@ -63,6 +74,9 @@ class Classes:
             return self._index.get(str(int(value))) if found is None and value.is_integer() else found
         return None
 
+    def __repr__(self) -> str:
+        return f"Classes({self.names})"
+
     def describe(self) -> str:
         shown = ", ".join(self.names[:10])
         return shown + ", ..." if len(self.names) > 10 else shown
@@ -97,7 +111,7 @@ class Classes:
 
     def _read_array(self, scores: Any, count: int) -> List[int]:
         if len(scores) != count:
-            raise InputError(f"predict returned scores for {len(scores)} texts, but was asked about {count}")
+            raise InputError(f"predict returned scores for {len(scores)} text{'' if len(scores) == 1 else 's'}, but was asked about {count}")
         if scores.shape[1] != len(self.names):
             raise InputError(f"predict returned {scores.shape[1]} scores per text; there are {len(self.names)} classes ({self.describe()})")
         best: List[int] = scores.argmax(axis=1).tolist()  # the first of equals; NaN would win

@@ -8,6 +8,7 @@ from ctypes import byref, c_size_t
 from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
+from ._answers import kind
 from ._errors import InputError, InvalidError
 from ._handle import Handle
 from ._library import choice, default_options, library, make, optional_bytes, path_bytes, string_array
@@ -82,7 +83,7 @@ def load_data(source: Any, *, format: Optional[str] = None, sample: Optional[str
             raise InvalidError("format, sample, limit, repair and strip_breaks are for files of text; a table can be cut before")
         return Data(*read_table(source, columns, labels))
     if not isinstance(source, (str, os.PathLike)):
-        raise InvalidError(f"source: a file or a table is needed, not a {type(source).__name__}")
+        raise InvalidError(f"source: a file or a table is needed, not {kind(source)}")
     o = default_options("data", c.DataOptions)
     o.format, o.sample, o.limit, o.seed = choice("format", format or "auto"), optional_bytes(sample), limit, seed
     o.repair, o.strip_breaks = repair, strip_breaks
@@ -106,12 +107,14 @@ def load_data(source: Any, *, format: Optional[str] = None, sample: Optional[str
 
 def as_list(values: Any, name: str) -> List[Any]:
     """A list of any sequence, NumPy array, pandas column or tensor."""
+    if isinstance(values, (set, frozenset)):
+        raise InvalidError(f"{name}: a list is needed; a set has no order")
     if isinstance(values, (str, bytes, dict)):
-        raise InvalidError(f"{name}: a list is needed, not a {type(values).__name__}")
+        raise InvalidError(f"{name}: a list is needed, not {kind(values)}")
     if hasattr(values, "tolist"):
         values = values.tolist()
     if not isinstance(values, Iterable):
-        raise InvalidError(f"{name}: a list is needed, not a {type(values).__name__}")
+        raise InvalidError(f"{name}: a list is needed, not {kind(values)}")
     return list(values)
 
 
@@ -119,7 +122,7 @@ def encode_texts(texts: Any) -> List[bytes]:
     encoded = []
     for index, text in enumerate(as_list(texts, "texts")):
         if not isinstance(text, str):
-            raise InvalidError(f"texts[{index}]: a str is needed, not a {type(text).__name__}")
+            raise InvalidError(f"texts[{index}]: a str is needed, not {kind(text)}")
         encoded.append(encode(text, f"texts[{index}]"))
     return encoded
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, ContextManager, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 from . import _structs as c
-from ._answers import Classes, label_name
+from ._answers import Classes, kind, label_name
 from ._data import as_list, encode, encode_texts, string_arrays
 from ._errors import Error, InvalidError
 from ._guard import current_guard, reporting
@@ -282,10 +282,12 @@ def as_model(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequenc
         if classes is not None and [label_name(k) for k in as_list(classes, "classes")] != predict.classes.names:
             raise InvalidError(f"classes: the model has its own ({predict.classes.describe()})")
         return predict
+    if isinstance(predict, (str, os.PathLike)):
+        raise InvalidError(f"predict: open the file first: safer_nlp.Model.load({os.fspath(predict)!r})")
     predict = adopt(predict)
     function = predict if callable(predict) else getattr(predict, "predict", None)
     if not callable(function):
-        raise InvalidError(f"predict: a function of a list of texts, or an object with one named predict, not a {type(predict).__name__}")
+        raise InvalidError(f"predict: a function of a list of texts, or an object with one named predict, not {kind(predict)}")
     if batch < 1:
         raise InvalidError(f"batch: {batch} (at least 1)")
     names = class_names(predict, classes, labels)

@@ -10,7 +10,7 @@ from ctypes import byref
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
-from ._answers import Classes, label_name
+from ._answers import Classes, is_missing, kind, label_name
 from ._data import DataHandle, as_list, encode, encode_texts, make_data
 from ._errors import InputError, InvalidError
 from ._lexicon import Lexicon
@@ -40,24 +40,26 @@ def scratch_file() -> Iterator[str]:
 
 
 def need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
+    if isinstance(lexicon, (str, os.PathLike)):
+        raise InvalidError(f"lexicon: open the file first: safer_nlp.Lexicon.load({os.fspath(lexicon)!r})")
     if not isinstance(lexicon, Lexicon):
-        raise InvalidError(f"lexicon: a safer_nlp.Lexicon is needed, not a {type(lexicon).__name__}")
+        raise InvalidError(f"lexicon: a safer_nlp.Lexicon is needed, not {kind(lexicon)}")
     return lexicon
 
 
 def certify_options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int,
-             delete: Union[float, str], edits: int, edit_kind: str) -> c.CertifyOptions:
+             delete: Union[float, str], edits: int, edit_kind: str, groups: Optional[int]) -> c.CertifyOptions:
     """The library checks ranges; here is what ctypes would cut to fit."""
     o = default_options("certify", c.CertifyOptions)
     n0 = n0 or 0  # as many as n
     for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads), ("edits", edits)):
         if value < 0 or value >= 2**63:
             raise InvalidError(f"{name}: {value}")
-    o.method, o.n, o.n0, o.delta, o.alpha = choice("method", method), n, n0, delta, alpha
+    o.method, o.n, o.n0, o.delta, o.alpha = choice("method", "groups" if groups is not None and method == "adaptive" else method), n, n0, delta, alpha
     o.radius, o.seed, o.threads = radius_to_c(radius), seed, threads
-    o.deletion, o.edits, o.edit_kind = deletion_of(delete), edits, choice("edit_kind", edit_kind)
-    if not (o.deletion.chance or o.deletion.keep) and (edits != 1 or edit_kind != "any"):
-        raise InvalidError("edits: without delete no edit can be certified")
+    o.deletion, o.edits, o.edit_kind = deletion_of(delete, groups), edits, choice("edit_kind", edit_kind)
+    if not (o.deletion.chance or o.deletion.keep or o.deletion.groups) and (edits != 1 or edit_kind != "any"):
+        raise InvalidError("edits: without delete or groups no edit can be certified")
     return o
 
 
@@ -99,12 +101,12 @@ def prepare(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
 def class_names_of(labels: Optional[Sequence[Any]], classes: Optional[Classes]) -> Optional[List[Optional[str]]]:
     """The classes that labels mean, by name or position; without `classes`, what they are called."""
     if labels is None or classes is None:
-        return None if labels is None else [None if label is None else label_name(label) for label in labels]
+        return None if labels is None else [None if is_missing(label) else label_name(label) for label in labels]
     return [_class_of(label, index, classes) for index, label in enumerate(labels)]
 
 
 def _class_of(label: Any, index: int, classes: Classes) -> Optional[str]:
-    if label is None:
+    if is_missing(label):
         return None
     found = classes.find(label)
     if found is None:

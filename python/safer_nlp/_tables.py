@@ -6,7 +6,7 @@ import importlib
 import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
-from ._answers import label_name
+from ._answers import is_missing, kind, label_name
 from ._arrow import read_stream
 from ._errors import InputError, InvalidError
 
@@ -43,10 +43,10 @@ def read_table(source: Any, columns: Mapping[str, Column], labels: Optional[Mapp
     found = {role: table[name] for role, name in chosen.items()}
     texts = [_string(value, chosen["text"], row) for row, value in enumerate(found["text"], 1)]
     if "title" in found:
-        titles = ["" if value is None else _string(value, chosen["title"], row) for row, value in enumerate(found["title"], 1)]
+        titles = ["" if is_missing(value) else _string(value, chosen["title"], row) for row, value in enumerate(found["title"], 1)]
         texts = [f"{title} {text}" if title else text for title, text in zip(titles, texts)]
-    named = [None if _missing(value) else label_name(value) for value in found.get("label", [None] * len(texts))]
-    ids = [str(row) if _missing(value) else label_name(value) for row, value in enumerate(found.get("id", [None] * len(texts)), 1)]
+    named = [None if is_missing(value) else label_name(value) for value in found.get("label", [None] * len(texts))]
+    ids = [str(row) if is_missing(value) else label_name(value) for row, value in enumerate(found.get("id", [None] * len(texts)), 1)]
     return texts, _mapped(named, labels), ids
 
 
@@ -106,13 +106,9 @@ def _named(names: List[str], wanted: Union[str, int], role: str) -> str:
     raise InvalidError(f"{role}_column: there is no column {wanted!r}; there are {', '.join(names) or 'none'}")
 
 
-def _missing(value: Any) -> bool:
-    return value is None or isinstance(value, float) and value != value
-
-
 def _string(value: Any, column: str, row: int) -> str:
     if not isinstance(value, str):
-        shown = "missing" if _missing(value) else f"a {type(value).__name__}"
+        shown = "missing" if is_missing(value) else kind(value)
         raise InputError(f"column \"{column}\", row {row:,}: the value is {shown}; a str is needed")
     return value
 

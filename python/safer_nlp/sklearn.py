@@ -14,7 +14,7 @@ import os
 import secrets
 from typing import Any, Dict, List, Optional, Union
 
-from ._answers import label_name
+from ._answers import is_missing, kind, label_name
 from ._certify import certify, draws
 from ._data import as_list
 from ._errors import InvalidError
@@ -101,7 +101,7 @@ class SmoothedClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         """Certificates of texts for their labels or, without `y`, for the answers, as :func:`safer_nlp.certify`, whose other
         options (`output`, `model_name`, `ids`, ...) may be given. Labels in them are names."""
         _validation.check_is_fitted(self)
-        labels = None if y is None else [label_name(label) for label in as_list(y, "y")]
+        labels = None if y is None else [None if is_missing(label) else label_name(label) for label in as_list(y, "y")]
         own: Dict[str, Any] = dict(n=self.n, n0=self.n0, delta=self.delta, alpha=self.alpha, method=self.method, radius=self.radius, batch=self.batch,
                    seed=secrets.randbits(63) if self.seed is None else self.seed)
         return certify(self._scores, _texts(X), labels, self.lexicon_, classes=self._names(), progress=progress, **{**own, **options})
@@ -130,5 +130,5 @@ def _texts(X: Any) -> List[str]:
     texts = as_list(X, "X")
     for index, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InvalidError(f"X[{index}]: a str is needed, not a {type(text).__name__}")
+            raise InvalidError(f"X[{index}]: a str is needed, not {kind(text)}")
     return texts

@@ -21,15 +21,19 @@ double sf_deletion_share(uint32_t deletion) { return deletion * 0x1p-32; }
 safer_status sf_deletion_check(safer_deletion d, safer_error *error)
 {
     if (!(d.chance >= 0 && d.chance < 1))
-        return sf_fail(error, SAFER_INVALID, "deletion: %g (0, or above 0 and below 1)", d.chance);
-    if (d.keep > SAFER_KEEP) return sf_fail(error, SAFER_INVALID, "deletion: keep:%zu (1 to %d)", d.keep, SAFER_KEEP);
-    if (d.keep && d.chance > 0) return sf_fail(error, SAFER_INVALID, "deletion: a chance or keep, not both");
+        return sf_fail(error, SAFER_INVALID, "`deletion`: %g (0, or above 0 and below 1)", d.chance);
+    if (d.keep > SAFER_KEEP) return sf_fail(error, SAFER_INVALID, "`deletion`: keep:%zu (1 to %d)", d.keep, SAFER_KEEP);
+    if (d.groups > SAFER_GROUPS)
+        return sf_fail(error, SAFER_INVALID, "`groups`: %zu (1 to %d)", d.groups, SAFER_GROUPS);
+    if ((d.keep > 0) + (d.chance > 0) + (d.groups > 0) > 1)
+        return sf_fail(error, SAFER_INVALID, "`deletion`: a chance, keep or groups, not two of them");
     return SAFER_OK;
 }
 
 safer_deletion sf_deletion_round(safer_deletion d)
 {
-    return (safer_deletion){.chance = sf_deletion_share(sf_deletion_of(d.chance)), .keep = d.keep};
+    d.chance = sf_deletion_share(sf_deletion_of(d.chance));
+    return d;
 }
 
 /* The square root, down, of a number below 2^62. */
@@ -65,7 +69,13 @@ safer_status safer_deletion_parse(safer_deletion *out, const char *text, safer_e
     return SAFER_OK;
 }
 
-json_t *sf_deletion_json(safer_deletion d) { return d.keep ? json_sprintf("keep:%zu", d.keep) : json_real(d.chance); }
+const char *sf_deletion_member(safer_deletion d) { return d.groups ? "groups" : "delete"; }
+
+json_t *sf_deletion_json(safer_deletion d)
+{
+    if (d.groups) return json_integer((json_int_t)d.groups);
+    return d.keep ? json_sprintf("keep:%zu", d.keep) : json_real(d.chance);
+}
 
 int sf_deletion_read(safer_deletion *out, const json_t *value)
 {

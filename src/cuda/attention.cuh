@@ -43,6 +43,9 @@ struct relation {
     bf16 *dkeys, *dqueries;     /* their gradients, which start as zeros */
     int low;                    /* PARTS: the first column that is there */
     const float *turns;         /* (tokens, D) of rotary positions, when queries are still to be turned; else NULL */
+    bf16 *shares,
+        *dscores; /* PARTS, training: (rows, heads, width): what the way back of queries leaves that of keys */
+    int width;    /* a multiple of SF_ATTEND_KEYS */
 };
 
 /* The place of 16 bytes in a tile of D columns, so that neither copies nor ldmatrix meet in a bank. */

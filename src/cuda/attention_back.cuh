@@ -5,7 +5,9 @@
  * every gradient is summed by one warp in a fixed order, and nothing is added up in memory. A warp has 16 rows.
  *
  * Of kinds of attention with tables of distances, the gradients of scores are summed by distance: BIASED over all rows
- * of a block, tile by tile; PARTS for each row, where the pieces at distances of one bucket lie side by side. */
+ * of a block, tile by tile; PARTS for each row, where the pieces at distances of one bucket lie side by side. Scores of
+ * PARTS are dear, since their terms are gathered two bytes at a time: so the first kernel writes shares and gradients
+ * of scores down, as the products have them, and the second (attend_back_written) reads them. */
 #ifndef SF_CUDA_ATTENTION_BACK_CUH
 #define SF_CUDA_ATTENTION_BACK_CUH
 
@@ -92,7 +94,7 @@ struct back {
     int tiles;      /* of the longest text */
 };
 
-/* The gradients of a block's scores for one tile, where threads other than those that have them can read them. */
+/* A block's numbers for one tile, where threads other than those that have them can read them. */
 typedef bf16 stage_row[SF_ATTEND_KEYS + 2];
 
 __device__ inline void stage_scores(stage_row *stage, const float (*ds)[4])
@@ -103,6 +105,16 @@ __device__ inline void stage_scores(stage_row *stage, const float (*ds)[4])
 #pragma unroll
         for (int h = 0; h < 2; h++)
             *(uint32_t *)&stage[row + h * 8][j * 8 + (lane & 3) * 2] = pack(ds[j][2 * h], ds[j][2 * h + 1]);
+}
+
+/* A warp's first `rows` rows of the stage; those at `out` are `apart` apart. */
+__device__ inline void store_stage(bf16 *out, size_t apart, const stage_row *stage, int rows)
+{
+    const int lane = threadIdx.x % 32;
+    const stage_row *const own = stage + threadIdx.x / 32 * 16;
+#pragma unroll
+    for (int row = 0; row < 16; row++)
+        if (row < rows) *(uint32_t *)(out + row * apart + lane * 2) = *(const uint32_t *)&own[row][lane * 2];
 }
 
 /* Sums of a tile of scores along its diagonals, each by one thread; rows are queries. */
@@ -177,40 +189,40 @@ __device__ inline void sum_runs(bf16 *out, size_t apart, run *r, stage_row *stag
     }
 }
 
-/* What kinds of attention do to scores of rows `first` .. and the tile from `other` on, before their exponentials:
- * BIASED ones hold the scale then. Rows are queries, or else keys. */
-template <int KIND, bool QUERIES>
-__device__ inline void relate(float (*s)[4], const relation &r, size_t row, int first, int other, int length,
-                              float scale)
+/* BIASED: scores of rows `first` .. and the tile from `other` on, with their scale, get what their distance adds. Rows
+ * are queries, or else keys. */
+template <bool QUERIES>
+__device__ inline void add_bias(float (*s)[4], const relation &r, int first, int other, float scale)
 {
-    if constexpr (KIND == ATTEND_BIASED || KIND == ATTEND_PARTS) {
-        const int lane = threadIdx.x % 32, apart = other + (lane & 3) * 2 - first - lane / 4;
-        /* Element (j, 2 h + e) is at distance `apart` + 8 (j - h) + e, in the order of rows and columns. */
-        float bias[9][2];
-        int column[9][2];
+    const int lane = threadIdx.x % 32, apart = other + (lane & 3) * 2 - first - lane / 4;
+    /* Element (j, 2 h + e) is at distance `apart` + 8 (j - h) + e, in the order of rows and columns. */
+    float bias[9][2];
 #pragma unroll
-        for (int i = 0; i < 18; i++) {
-            const int far = apart + (i / 2 - 1) * 8 + i % 2, at = (QUERIES ? far : -far) + r.reach;
-            if (KIND == ATTEND_BIASED)
-                bias[i / 2][i % 2] = r.bias[(size_t)blockIdx.y * 2 * r.reach + at];
-            else
-                column[i / 2][i % 2] = place_column(r, at);
-        }
-#pragma unroll
-        for (int j = 0; j < 8; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const int h = i >> 1;
-                if (KIND == ATTEND_BIASED) {
-                    s[j][i] = fmaf(s[j][i], scale, bias[j - h + 1][i & 1]);
-                } else {
-                    const int own = min(first + lane / 4 + h * 8, length - 1),
-                              next = min(other + j * 8 + (lane & 3) * 2 + (i & 1), length - 1);
-                    s[j][i] += place_terms(r, row, QUERIES ? own : next, QUERIES ? next : own,
-                                           column[j - h + 1][i & 1]);
-                }
-            }
+    for (int i = 0; i < 18; i++) {
+        const int far = apart + (i / 2 - 1) * 8 + i % 2;
+        bias[i / 2][i % 2] = r.bias[(size_t)blockIdx.y * 2 * r.reach + (QUERIES ? far : -far) + r.reach];
     }
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) s[j][i] = fmaf(s[j][i], scale, bias[j - (i >> 1) + 1][i & 1]);
+}
+
+/* PARTS: what scores of queries `first` .. and the keys from `other` on begin with, before their products. */
+__device__ inline void begin_with_places(float (*s)[4], const relation &r, size_t row, int first, int other, int length)
+{
+    const int lane = threadIdx.x % 32, apart = other + (lane & 3) * 2 - first - lane / 4;
+    int column[9][2];
+#pragma unroll
+    for (int i = 0; i < 18; i++) column[i / 2][i % 2] = place_column(r, apart + (i / 2 - 1) * 8 + i % 2 + r.reach);
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int h = i >> 1, query = min(first + lane / 4 + h * 8, length - 1),
+                      key = min(other + j * 8 + (lane & 3) * 2 + (i & 1), length - 1);
+            s[j][i] = place_terms(r, row, query, key, column[j - h + 1][i & 1]);
+        }
 }
 
 /* Of gradients by places, those of a piece and of the block's head: where column 0 is, or would be. */
@@ -232,7 +244,7 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, KIND == ATTEND_PARTS ? 3 : 
 {
     constexpr int tile = SF_ATTEND_KEYS * D * (int)sizeof(bf16);
     __shared__ __align__(128) char memory[4 * tile];
-    __shared__ stage_row stage[KIND >= ATTEND_BIASED ? BACK_ROWS : 1];
+    __shared__ __align__(16) stage_row stage[KIND >= ATTEND_BIASED ? BACK_ROWS : 1];
     const sf_attend_block k = b.blocks[blockIdx.x];
     const int lane = threadIdx.x % 32, length = (int)k.length, first = (int)k.query + threadIdx.x / 32 * 16;
     const size_t stride = 3 * (size_t)b.hidden;
@@ -245,7 +257,9 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, KIND == ATTEND_PARTS ? 3 : 
     float sum[2], delta[2], dq[D / 8][4] = {};
     const float by = KIND == ATTEND_BIASED ? 1 : b.scale2;
     bf16 *dplaces = place_row<KIND>(r.dkeys, r, k.row, first + (lane & 15));
-    const size_t apart = (size_t)gridDim.y * r.columns; /* of rows there */
+    const size_t apart = (size_t)gridDim.y * r.columns, wide = (size_t)gridDim.y * r.width; /* of rows there */
+    const size_t written = ((k.row - r.first + (size_t)first) * gridDim.y + blockIdx.y) * r.width;
+    bf16 *const shares = r.shares + written, *const dscores = r.dscores + written;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int row = first + lane / 4 + h * 8;
@@ -272,19 +286,27 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, KIND == ATTEND_PARTS ? 3 : 
             copy_commit();
         }
         float s[8][4] = {}, ds[8][4] = {};
-        times_tile<D>(s, q, here);
+        if constexpr (KIND == ATTEND_PARTS)
+            begin_with_places(s, r, k.row, first, t * SF_ATTEND_KEYS, length); /* they arrive during the next product */
         times_tile<D>(ds, dout, here + tile);
-        relate<KIND, true>(s, r, k.row, first, t * SF_ATTEND_KEYS, length, b.scale2);
+        times_tile<D>(s, q, here);
+        if constexpr (KIND == ATTEND_BIASED) add_bias<true>(s, r, first, t * SF_ATTEND_KEYS, b.scale2);
 #pragma unroll
         for (int j = 0; j < 8; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int key = t * SF_ATTEND_KEYS + j * 8 + (lane & 3) * 2 + (i & 1);
                 const bool seen = key < length && sees<KIND>(r, key - first - lane / 4 - (i >> 1) * 8);
-                const float share = seen ? exp2_fast(fmaf(s[j][i], by, -sum[i >> 1])) : 0;
-                ds[j][i] = share * (ds[j][i] - delta[i >> 1]);
+                s[j][i] = seen ? exp2_fast(fmaf(s[j][i], by, -sum[i >> 1])) : 0;
+                ds[j][i] = s[j][i] * (ds[j][i] - delta[i >> 1]);
             }
         add_times_tile<D>(dq, ds, here);
+        if constexpr (KIND == ATTEND_PARTS) {
+            stage_scores(stage, s);
+            __syncwarp();
+            store_stage(shares + t * SF_ATTEND_KEYS, wide, stage, length - first);
+            __syncwarp();
+        }
         if constexpr (KIND >= ATTEND_BIASED) stage_scores(stage, ds);
         if (KIND == ATTEND_BIASED && b.diagonals) {
             __syncthreads();
@@ -292,6 +314,7 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, KIND == ATTEND_PARTS ? 3 : 
         }
         if constexpr (KIND == ATTEND_PARTS) {
             __syncwarp();
+            store_stage(dscores + t * SF_ATTEND_KEYS, wide, stage, length - first);
             if (r.dkeys && first < length)
                 sum_runs(dplaces - (lane & 15) * apart, apart, &so_far, stage,
                          r.buckets + t * SF_ATTEND_KEYS - first + r.reach, 1, min(16, length - first),
@@ -303,12 +326,12 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, KIND == ATTEND_PARTS ? 3 : 
     store_rows<D>(b.dqkv + k.row * stride + blockIdx.y * D, stride, dq, b.scale, first, length);
 }
 
+/* Of all kinds but PARTS. */
 template <int D, int KIND>
 __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_keys(const back b, const relation r)
 {
     constexpr int tile = SF_ATTEND_KEYS * D * (int)sizeof(bf16);
     __shared__ __align__(128) char memory[4 * tile];
-    __shared__ stage_row stage[KIND == ATTEND_PARTS ? BACK_ROWS : 1];
     __shared__ float sums[2][SF_ATTEND_KEYS], deltas[2][SF_ATTEND_KEYS];
     const sf_attend_block k = b.blocks[blockIdx.x];
     const int lane = threadIdx.x % 32, length = (int)k.length, first = (int)k.query + threadIdx.x / 32 * 16;
@@ -321,15 +344,12 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_keys(const back
     load_rows<D>(value, base + 2 * b.hidden, stride, first, length);
     float dk[D / 8][4] = {}, dv[D / 8][4] = {};
     const float by = KIND == ATTEND_BIASED ? 1 : b.scale2;
-    bf16 *dplaces = place_row<KIND>(r.dqueries, r, k.row, first + (lane & 15));
-    const size_t apart = (size_t)gridDim.y * r.columns; /* of rows there */
     int begin, count;
     tiles_seen<KIND>(&begin, &count, (int)k.query, (int)k.query + BACK_ROWS - 1, length, r.window);
     const size_t skipped = (size_t)begin * SF_ATTEND_KEYS;
     tile_load<D>(shared + (begin & 1) * 2 * tile, base + skipped * stride, stride, length - (int)skipped);
     tile_load<D>(shared + (begin & 1) * 2 * tile + tile, slope + skipped * b.hidden, b.hidden, length - (int)skipped);
     copy_commit();
-    run so_far = {-1, 0};
     for (int t = begin; t < count; t++) {
         const uint32_t here = shared + (t & 1) * 2 * tile, there = shared + (~t & 1) * 2 * tile;
         if (threadIdx.x < SF_ATTEND_KEYS) {
@@ -349,7 +369,7 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_keys(const back
         float s[8][4] = {}, ds[8][4] = {};
         times_tile<D>(s, key, here);
         times_tile<D>(ds, value, here + tile);
-        relate<KIND, false>(s, r, k.row, first, t * SF_ATTEND_KEYS, length, b.scale2);
+        if constexpr (KIND == ATTEND_BIASED) add_bias<false>(s, r, first, t * SF_ATTEND_KEYS, b.scale2);
 #pragma unroll
         for (int j = 0; j < 8; j++)
 #pragma unroll
@@ -361,15 +381,72 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_keys(const back
             }
         add_times_tile<D>(dv, s, here + tile);
         add_times_tile<D>(dk, ds, here);
-        if constexpr (KIND == ATTEND_PARTS) {
-            stage_scores(stage, ds);
-            __syncwarp();
-            if (r.dqueries && first < length)
-                sum_runs(dplaces - (lane & 15) * apart, apart, &so_far, stage,
-                         r.buckets + first - t * SF_ATTEND_KEYS + r.reach, -1, min(16, length - first),
-                         min((int)SF_ATTEND_KEYS, length - t * SF_ATTEND_KEYS));
-            __syncwarp();
+    }
+    bf16 *out = b.dqkv + k.row * stride + blockIdx.y * D;
+    store_rows<D>(out + b.hidden, stride, dk, b.scale, first, length);
+    store_rows<D>(out + 2 * b.hidden, stride, dv, 1, first, length);
+}
+
+/* out (16, D) += a warp's 16 columns of square (64, 64), transposed, * tile (64, D). They are put on the stage too, as
+ * rows, where there is one. */
+template <int D>
+__device__ inline void add_columns_times_tile(float (*out)[4], uint32_t square, uint32_t tile, stage_row *stage)
+{
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        uint32_t left[4];
+        load_matrices_transposed(left, square + tile_at<64>(j * 16 + (lane & 7) + ((lane >> 4) << 3),
+                                                            warp * 2 + ((lane >> 3) & 1)));
+#pragma unroll
+        for (int i = 0; i < 4 && stage; i++)
+            *(uint32_t *)&stage[warp * 16 + lane / 4 + (i & 1) * 8][j * 16 + (lane & 3) * 2 + (i >> 1) * 8] = left[i];
+#pragma unroll
+        for (int c = 0; c < D / 16; c++) {
+            uint32_t part[4];
+            load_matrices_transposed(part, tile + tile_at<D>(j * 16 + (lane & 15), c * 2 + (lane >> 4)));
+            multiply(out[2 * c], left, part[0], part[1]);
+            multiply(out[2 * c + 1], left, part[2], part[3]);
         }
+    }
+}
+
+/* PARTS: gradients of keys and values, from the shares and the gradients of scores that attend_back_queries wrote. */
+template <int D>
+__global__ void __launch_bounds__(SF_ATTEND_THREADS, 4) attend_back_written(const back b, const relation r)
+{
+    constexpr int tile = SF_ATTEND_KEYS * D * (int)sizeof(bf16),
+                  square = SF_ATTEND_KEYS * BACK_ROWS * (int)sizeof(bf16);
+    __shared__ __align__(128) char memory[2 * tile + 2 * square];
+    __shared__ __align__(16) stage_row stage[BACK_ROWS];
+    const sf_attend_block k = b.blocks[blockIdx.x];
+    const int lane = threadIdx.x % 32, length = (int)k.length, first = (int)k.query + threadIdx.x / 32 * 16;
+    const size_t stride = 3 * (size_t)b.hidden, wide = (size_t)gridDim.y * r.width;
+    const bf16 *const queries = b.qkv + k.row * stride + blockIdx.y * D, *const slopes = b.dcontext +
+                                                                                         k.row * (size_t)b.hidden +
+                                                                                         blockIdx.y * D;
+    const size_t written = ((k.row - r.first) * (size_t)gridDim.y + blockIdx.y) * r.width + k.query;
+    const uint32_t shared = (uint32_t)__cvta_generic_to_shared(memory);
+    float dk[D / 8][4] = {}, dv[D / 8][4] = {};
+    bf16 *const dplaces = place_row<ATTEND_PARTS>(r.dqueries, r, k.row, first + (lane & 15));
+    const size_t apart = (size_t)gridDim.y * r.columns;
+    run so_far = {-1, 0};
+    for (int done = 0; done < length; done += SF_ATTEND_KEYS) {
+        __syncthreads(); /* the tiles before were read */
+        tile_load<D>(shared, queries + done * stride, stride, length - done);
+        tile_load<D>(shared + tile, slopes + done * (size_t)b.hidden, b.hidden, length - done);
+        tile_load<64>(shared + 2 * tile, r.shares + written + done * wide, wide, length - done);
+        tile_load<64>(shared + 2 * tile + square, r.dscores + written + done * wide, wide, length - done);
+        copy_commit();
+        copy_wait<0>();
+        __syncthreads();
+        add_columns_times_tile<D>(dv, shared + 2 * tile, shared + tile, NULL);
+        add_columns_times_tile<D>(dk, shared + 2 * tile + square, shared, stage);
+        __syncwarp();
+        if (r.dqueries && first < length)
+            sum_runs(dplaces - (lane & 15) * apart, apart, &so_far, stage, r.buckets + first - done + r.reach, -1,
+                     min(16, length - first), min((int)SF_ATTEND_KEYS, length - done));
+        __syncwarp();
     }
     if (so_far.bucket >= 0) dplaces[so_far.bucket] = __float2bfloat16_rn(so_far.sum);
     bf16 *out = b.dqkv + k.row * stride + blockIdx.y * D;

@@ -184,6 +184,9 @@ safer_status make_parts(sf_device_step *s, safer_error *error)
         SF_TRY_RETURN(take(&s->places_by[k], &s->memory, chunk_size, error));
         SF_TRY_RETURN(take(&s->dplaces_by[k], &s->memory, chunk_size, error));
     }
+    const size_t scores = place_rows(e, s->rows) * e->heads * (size_t)s->tiles * SF_ATTEND_KEYS;
+    SF_TRY_RETURN(take(&s->shares_of_chunk, &s->memory, scores, error));
+    SF_TRY_RETURN(take(&s->dscores, &s->memory, scores, error));
     SF_TRY_RETURN(take(&s->dside, &s->memory, SIDES * size, error));
     SF_TRY_RETURN(take(&s->dtable, &s->memory, size, error));
     SF_TRY_RETURN(take(&s->dside_rounded, &s->memory, size, error));

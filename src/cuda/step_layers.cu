@@ -201,7 +201,10 @@ static void run_attend_back(const sf_device_step *s, const step_layer *l, const 
                     s->diagonals, s->tiles};
     const dim3 grid((unsigned)count, (unsigned)heads);
     attend_back_queries<D, KIND><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(k, r);
-    attend_back_keys<D, KIND><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(k, r);
+    if constexpr (KIND == ATTEND_PARTS)
+        attend_back_written<D><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(k, r);
+    else
+        attend_back_keys<D, KIND><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(k, r);
 }
 
 /* The gradients of biases by distance, of one layer: added to those of the layers above. */
@@ -230,6 +233,9 @@ static safer_status parts_back(const sf_device_step *s, const step_layer *l, con
                 SF_CUDA_TRY(cudaMemsetAsync(s->dplaces_by[k], 0,
                                             c->rows * s->shape.heads * (size_t)r.columns * sizeof(bf16), s->stream),
                             "clearing memory");
+        r.shares = s->shares_of_chunk;
+        r.dscores = s->dscores;
+        r.width = (int)((c->longest + SF_ATTEND_KEYS - 1) / SF_ATTEND_KEYS * SF_ATTEND_KEYS);
         r.dkeys = l->side[PLACE_KEYS] ? s->dplaces_by[PLACE_KEYS] : NULL;
         r.dqueries = l->side[PLACE_QUERIES] ? s->dplaces_by[PLACE_QUERIES] : NULL;
         run_attend_back<D, ATTEND_PARTS>(s, l, s->back_blocks + back_c->block, back_c->blocks, r);

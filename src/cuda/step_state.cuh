@@ -72,6 +72,7 @@ struct sf_device_step {
     int tiles;
     sf::bf16 *table, *table_normed;                         /* PARTS: (columns, hidden) */
     sf::bf16 *places_by[sf::SIDES], *dplaces_by[sf::SIDES]; /* (rows of a chunk, heads, columns) */
+    sf::bf16 *shares_of_chunk, *dscores;                    /* (rows of a chunk, heads, the longest text) */
     float *dside, *dtable;                                  /* (columns, hidden) */
     sf::bf16 *dside_rounded, *dtable_rounded;
     sf::heads scores, vectors, tables;

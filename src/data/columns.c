@@ -37,6 +37,22 @@ int sf_column_named(sf_span value)
     return SF_NO_COLUMN;
 }
 
+static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c & 0x80); }
+
+size_t sf_column_words(sf_span value)
+{
+    enum { SHORTEST = 2, LONGEST = 40, MOST = 2 };
+    size_t words = 1, characters = 0;
+    if (!value.length || value.length > LONGEST || !is_letter(value.bytes[0])) return 0;
+    for (size_t i = 0; i < value.length; i++) {
+        const char c = value.bytes[i];
+        if (!is_letter(c) && !(c >= '0' && c <= '9') && c != '_' && c != '-' && c != ' ') return 0;
+        words += c == ' ';
+        characters += (c & 0xc0) != 0x80;
+    }
+    return words <= MOST && characters >= SHORTEST ? words : 0;
+}
+
 int sf_is_whole_number(sf_span value)
 {
     for (size_t i = 0; i < value.length; i++)

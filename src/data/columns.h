@@ -19,6 +19,10 @@ int sf_column_is(sf_span value, const char *name);
 /* The column that a value names, or SF_NO_COLUMN. */
 int sf_column_named(sf_span value);
 
+/* How many words a value has when it could be the name of a column: one or two, of letters, digits, '_' and '-', the
+ * first a letter; else 0. */
+size_t sf_column_words(sf_span value);
+
 /* A whole number without sign: digits alone. */
 int sf_is_whole_number(sf_span value);
 

@@ -36,6 +36,7 @@ typedef struct sf_table_head {
     size_t line;                /* where it is */
     int id, label, title, text; /* their columns */
     int zhang;                  /* CSV without header */
+    char separator;             /* of CSV: ',' (or 0), ';' or a tab */
 } sf_table_head;
 
 struct safer_data {

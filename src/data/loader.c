@@ -160,7 +160,7 @@ static safer_status label_number(sf_loader *loader, sf_span label, size_t line, 
         return sf_loader_fail(loader, line, error, "the label holds a NUL character");
     const sf_span named = sf_label_renamed(loader->labels, label);
     if (!named.length)
-        return sf_loader_fail(loader, line, error, "the label \"%.*s\" is not in --labels %.200s",
+        return sf_loader_fail(loader, line, error, "the label \"%.*s\" is not in `labels` %.200s",
                               sf_clip(label.bytes, label.length, 60), label.bytes, loader->labels);
     label = named;
     if (!loader->labels_fixed) return sf_words_add(&loader->data->labels, label.bytes, label.length, number, error);
@@ -207,12 +207,37 @@ static safer_status add_row(sf_loader *loader, sf_span id, uint32_t label, sf_sp
     return SAFER_OK;
 }
 
+/* Whether a text has more than so many words. */
+static int has_more_words(sf_span text, size_t most)
+{
+    size_t words = 0;
+    int inside = 0;
+    for (size_t i = 0; i < text.length && words <= most; i++) {
+        const int blank = text.bytes[i] == ' ' || text.bytes[i] == '\t' || text.bytes[i] == '\n';
+        words += !blank && !inside;
+        inside = !blank;
+    }
+    return words > most;
+}
+
+/* Whether the first row may be a header still: all names, and its text shorter than this one. */
+static void watch_first(sf_loader *loader, sf_span id, sf_span label, sf_span text)
+{
+    if (loader->data->count == 0) {
+        const int names = (!id.length || sf_column_words(id)) && sf_column_words(label);
+        loader->first_words = names ? sf_column_words(text) : 0;
+    } else if (loader->first_words && !has_more_words(text, loader->first_words)) {
+        loader->first_words = 0;
+    }
+}
+
 safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span text, size_t line, safer_error *error)
 {
     char number[24];
     uint32_t label_met;
     if (text.length > longest_text)
         return sf_loader_fail(loader, line, error, "a text of %zu bytes; the longest possible is 2^31", text.length);
+    if (!loader->row) watch_first(loader, id, label, text);
     if (id.length == 0) {
         id.bytes = number;
         id.length = (size_t)snprintf(number, sizeof number, "%zu",
@@ -246,7 +271,8 @@ static safer_status others_repeat(int *out, const safer_data *data, safer_error 
 safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
 {
     const safer_data *data = loader->data;
-    const uint32_t first = data->count > 1 ? *sf_data_label_of(data, 0) : SF_NONE;
+    const uint32_t first = data->count ? *sf_data_label_of(data, 0) : SF_NONE;
+    const int table = loader->table.columns > 0, names = table && loader->first_words;
     enum {
         ENOUGH = 3, /* rows with numbers, to say that a name is a strange one among them */
         MANY = 20   /* rows, of which none would have a label of its own */
@@ -269,12 +295,14 @@ safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
         const safer_status status = others_repeat(&alone, data, error);
         if (status != SAFER_OK) return status;
     }
-    if (!others || !(numbers || alone || sf_column_named(name) == SF_COLUMN_LABEL)) return SAFER_OK;
-    return sf_loader_fail(loader, 1, error,
-                          "a header? Its label, \"%.*s\", is %s; if it is one, remove the line or name the columns: "
-                          "--text-column, --label-column",
+    if (!names && (!others || !(numbers || alone || sf_column_named(name) == SF_COLUMN_LABEL))) return SAFER_OK;
+    return sf_loader_fail(loader, 1, error, "a header? Its label, \"%.*s\", is %s; if it is one, %s",
                           sf_clip(name.bytes, name.length, 60), name.bytes,
-                          numbers ? "the only one that is no number" : "that of no other row");
+                          numbers ? "the only one that is no number" : "that of no other row",
+                          table
+                              ? "name its columns: `text_column` NAME, `label_column` NAME; if not, put one above it, "
+                                "such as text and label"
+                              : "remove the line; if not, move it down");
 }
 
 /* ------------------------------------------------------------------ lines */

@@ -28,7 +28,8 @@ typedef struct sf_loader {
     sf_window window;
     uint64_t content; /* before here there is something else than line ends */
     sf_table_head table;
-    sf_buffer header; /* the first record of CSV or TSV, when it is a header */
+    sf_buffer header;   /* the first record of CSV or TSV, when it is a header */
+    size_t first_words; /* of the first row's text while it may be a column's name; 0: it is none */
     struct sf_field *fields;
     size_t field_count, field_capacity;
     sf_span *spans;
@@ -69,7 +70,8 @@ safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span
 
 /* Refuses a set of rows whose first has a label that looks like the name of a column: it is the only one of its
  * class, and is called "label" or the like, or is no number where all others, several, are, or stands above twenty rows
- * and more in which every label comes twice at least. */
+ * and more in which every label comes twice at least; or, in CSV and TSV, all that was read of the row are names, and
+ * its text has fewer words than every other. */
 safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error);
 
 /* ---------------------------------------------------------------- readers */

@@ -1,5 +1,6 @@
 /* CSV as in RFC 4180: fields between commas; a field in quotes may hold commas, line
- * ends and, doubled, quotes.
+ * ends and, doubled, quotes. Where the first record has no comma but, with semicolons or
+ * tabs between its fields, is a header, these separate the fields of all records.
  *
  * With a header (a first record that names a text column) the columns are found by their
  * names (header.c); the title, where there is one, is put before the text.
@@ -53,6 +54,7 @@ static safer_status split(sf_loader *r, const char *p, const char *end, int last
                           safer_error *error)
 {
     safer_status status = SAFER_OK;
+    const char separator = r->table.separator ? r->table.separator : ',';
     r->field_count = 0;
     for (const char *record = p;; p++) {
         if (p < end && *p == '"') {
@@ -68,16 +70,16 @@ static safer_status split(sf_loader *r, const char *p, const char *end, int last
             }
             SF_TRY(add_field(r, p + 1, close, 1, error));
             p = close + 1;
-            if (!at_line_end(p, end) && *p != ',')
+            if (!at_line_end(p, end) && *p != separator)
                 return sf_loader_fail(r, line, error,
                                       "column %zu continues after its closing quote (a quote inside is doubled)",
                                       r->field_count);
         } else {
             const char *begin = p;
-            while (!at_line_end(p, end) && *p != ',') p++;
+            while (!at_line_end(p, end) && *p != separator) p++;
             SF_TRY(add_field(r, begin, p, 0, error));
         }
-        if (p == end || *p != ',') break;
+        if (p == end || *p != separator) break;
     }
     *stop = p;
 done:
@@ -112,7 +114,7 @@ static safer_status fail_class(const sf_loader *r, size_t line, safer_error *err
     return sf_loader_fail(
         r, line, error,
         "without a header that names the text's column (text, review, sentence, ...) the first "
-        "column is a class number; \"%.*s\" is none; --text-column and --label-column name the columns",
+        "column is a class number; \"%.*s\" is none; `text_column` and `label_column` name the columns",
         sf_clip(class.bytes, class.length, 60), class.bytes);
 }
 
@@ -122,6 +124,40 @@ static safer_status list_fields(sf_loader *r, safer_error *error)
     if (sf_grow(&r->spans, &r->span_capacity, r->field_count, sizeof *r->spans)) return sf_fail_memory(error);
     for (size_t i = 0; i < r->field_count; i++) r->spans[i] = span_of(&r->fields[i]);
     return SAFER_OK;
+}
+
+/* Whether the fields, which a separator other than the comma made, are names: that of the text is there, as it is usual
+ * or as the caller gave it, or the caller gave its number, which with a comma there would not be. */
+static int names_text(const sf_loader *r)
+{
+    const char *wanted = r->wanted[SF_COLUMN_TEXT];
+    if (r->field_count < 2) return 0;
+    if (wanted && sf_is_whole_number((sf_span){wanted, strlen(wanted)})) return strcmp(wanted, "1") != 0;
+    for (size_t i = 0; i < r->field_count; i++)
+        if (wanted ? sf_column_is(r->spans[i], wanted) : sf_column_named(r->spans[i]) == SF_COLUMN_TEXT) return 1;
+    return 0;
+}
+
+/* Finds what separates the fields: semicolons or tabs where the first line has no comma and is a header with them. */
+static safer_status find_separator(sf_loader *r, uint64_t at, size_t line, safer_error *error)
+{
+    safer_status status;
+    sf_span first;
+    int whole;
+    SF_TRY(sf_window_line(&r->window, &at, &first, &whole, error));
+    if (first.length && first.bytes[first.length - 1] == '\r') first.length--;
+    for (const char *other = ";\t"; *other && !memchr(first.bytes, ',', first.length); other++) {
+        const char *stop;
+        r->table.separator = *other;
+        status = split(r, first.bytes, first.bytes + first.length, 1, line, &stop, NULL);
+        if (status == SAFER_MEMORY) return sf_fail_memory(error);
+        if (status == SAFER_OK) SF_TRY(list_fields(r, error));
+        if (status == SAFER_OK && names_text(r)) return SAFER_OK;
+    }
+    r->table.separator = ',';
+    status = SAFER_OK;
+done:
+    return status;
 }
 
 /* Looks at the first record: a header (then *is_header), or what columns to expect. */
@@ -135,7 +171,7 @@ static safer_status understand(sf_loader *r, size_t line, int *is_header, safer_
     if (h->columns != 2 && h->columns != 3)
         return sf_loader_fail(r, line, error,
                               "no header with a column \"text\", and %zu column%s; without a header CSV is "
-                              "class,text or class,title,text; --text-column and --label-column say otherwise",
+                              "class,text or class,title,text; `text_column` and `label_column` say otherwise",
                               h->columns, h->columns == 1 ? "" : "s");
     h->zhang = 1;
     h->label = 0;
@@ -209,6 +245,7 @@ safer_status sf_read_csv(sf_loader *loader, uint64_t *at, size_t *line, safer_er
         *at = loader->window.source->length;
         return SAFER_OK;
     }
+    if (loader->table.columns == 0) SF_TRY(find_separator(loader, *at, number, error));
     SF_TRY(find_record(loader, *at, number, &record, &next, error));
     const sf_span raw = record;
     SF_TRY(sf_loader_check(loader, &record, number, error));

@@ -47,6 +47,27 @@ static const json_t *member(const json_t *object, const char *name, const char *
     return NULL;
 }
 
+/* None of the object's members has this name: says which names they have. */
+static safer_status fail_member(const sf_loader *loader, const json_t *object, const char *name, sf_column column,
+                                size_t line, safer_error *error)
+{
+    char list[200] = "";
+    size_t used = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        const int room = sf_clip(key, strlen(key), 40);
+        const int more = used + (size_t)room + 8 > sizeof list;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%.*s", used ? ", " : "", more ? 3 : room,
+                                 more ? "..." : key);
+        if (more) break;
+    }
+    return sf_loader_fail(
+        loader, line, error, "no \"%.60s\" in the object, which has %s%s", name, used ? list : "no members",
+        used && column == SF_COLUMN_TEXT && !loader->wanted[column] ? ": `text_column` NAME says which" : "");
+}
+
 /* The member that a column has: by the name that the caller gave, or the first usual one that is there; NULL: none. A
  * name of the caller's must be there. */
 static safer_status find_member(sf_loader *loader, const json_t *object, sf_column column, const json_t **out,
@@ -56,7 +77,7 @@ static safer_status find_member(sf_loader *loader, const json_t *object, sf_colu
     *out = NULL;
     if (wanted) {
         *out = member(object, wanted, key);
-        return *out ? SAFER_OK : sf_loader_fail(loader, line, error, "no \"%.60s\" in the object", wanted);
+        return *out ? SAFER_OK : fail_member(loader, object, wanted, column, line, error);
     }
     for (const char *const *name = sf_column_names(column); *name && !*out; name++) *out = member(object, *name, key);
     for (int c = 0; *out && c < SF_COLUMNS; c++) /* what the caller named is nothing else besides */
@@ -100,7 +121,7 @@ static safer_status get_text(sf_loader *loader, const json_t *object, sf_buffer 
     if (status == SAFER_OK) status = find_member(loader, object, SF_COLUMN_TITLE, &title, &title_key, line, error);
     if (status != SAFER_OK) return status;
     if (json_is_null(title)) title = NULL;
-    if (!text) return sf_loader_fail(loader, line, error, "no \"text\" in the object");
+    if (!text) return fail_member(loader, object, "text", SF_COLUMN_TEXT, line, error);
     if (!json_is_string(text))
         return sf_loader_fail(loader, line, error, "\"%s\" is %s; it must be a string", key, type_name(text));
     if (title && !json_is_string(title))

@@ -68,10 +68,20 @@ static safer_status split(sf_loader *r, sf_span row, safer_error *error)
     }
 }
 
+/* Whether a column is a name of ours in quotes, which TSV does not know. */
+static int is_quoted_name(sf_span column)
+{
+    return column.length > 2 && column.bytes[0] == '"' && column.bytes[column.length - 1] == '"' &&
+           sf_column_named((sf_span){column.bytes + 1, column.length - 2}) != SF_NO_COLUMN;
+}
+
 /* Looks at the first line: a header (then *is_header), or id, label, text. */
 static safer_status understand(sf_loader *r, sf_span row, size_t line, int *is_header, safer_error *error)
 {
     sf_table_head *h = &r->table;
+    for (size_t i = 0; i < r->field_count; i++)
+        if (is_quoted_name(r->spans[i]))
+            return sf_loader_fail(r, line, error, "a header in quotes, which TSV does not have: `format` csv reads it");
     const safer_status status = sf_header_read(r, r->spans, r->field_count, line, r->field_count == 1, is_header,
                                                error);
     if (status != SAFER_OK) return status;
@@ -91,7 +101,7 @@ static safer_status fail_columns(const sf_loader *r, size_t line, safer_error *e
                               r->table.line, wanted, n > wanted ? " (a tab inside a text is written \\t)" : "");
     return sf_loader_fail(
         r, line, error,
-        "%zu column%s, but TSV has 3: id, label, text%s; a header, or --text-column and --label-column, "
+        "%zu column%s, but TSV has 3: id, label, text%s; a header, or `text_column` and `label_column`, "
         "may say otherwise",
         n, n == 1 ? "" : "s", n > wanted ? " (a tab inside a text is written \\t)" : "");
 }

@@ -159,9 +159,9 @@ static safer_status prepare(const safer_model *model, const safer_lexicon *lexic
     if (!p) return sf_fail_memory(error);
     p->width = sf_slots_width(slots);
     p->words = sf_lexpieces_of(m->words, piecer, lexicon, limit);
-    safer_status status = !p->words         ? sf_fail_memory(error)
-                          : slots->deletion ? sf_kept_new(&p->kept, piecer, lexicon, p->words, slots, limit, error)
-                                            : sf_pieces_new(&p->pieces, piecer, lexicon, p->words, slots, limit, error);
+    safer_status status = !p->words      ? sf_fail_memory(error)
+                          : slots->split ? sf_kept_new(&p->kept, piecer, lexicon, p->words, slots, limit, error)
+                                         : sf_pieces_new(&p->pieces, piecer, lexicon, p->words, slots, limit, error);
     if (status == SAFER_OK)
         *out = p;
     else

@@ -1,4 +1,4 @@
-/* What edits cost under draws that delete tokens.
+/* What edits cost: under draws that delete tokens, and where groups of tokens vote.
  *
  * Theorem. Draws of a text delete each of its tokens with probability p, independently, and draw those that stay from
  * their kernels, independently. Let X' arise from X by taking out a tokens and putting in b others, anything anywhere;
@@ -46,6 +46,13 @@
  * t <= sqrt(mx/(1 - mx))/2, which is what is used; where mx >= 1 nothing is certified. Replacements do not change the
  * length. For `any` a = b = R remains the worst where p changes slowly: an insertion or deletion in place of a
  * replacement saves about (1-p)/2, and t is less for every token by which the length changes where draws keep a few.
+ *
+ * Groups. Every token is in one of G groups by a function of its canonical form alone; g(X,y) is the share of groups
+ * that answer y when each is read by itself. A token put in or taken out changes what one group shows, a replaced one
+ * what two show, a synonym nothing. If m groups change, each of them turns from y to c at worst, and D(X) G falls by 2m
+ * at most: D(X') > 0 if D(X) > 2m/G. So q = m/G, with m = R for insertions or deletions alone and 2R for replacements
+ * and any edits; q' is 0 (proof/Groups.v: groups_certificate, groups_share). Every D(X) G is a whole number: rounding q
+ * up by less than 1/(2G) decides nothing otherwise.
  *
  * Rounding: p is exact. Powers, products and 1 - q' round down, the result up. */
 #include "stats/edits.h"
@@ -129,6 +136,10 @@ double sf_edits_q(safer_deletion deletion, size_t tokens, safer_edit_kind kind, 
 {
     assert(sf_deletes(deletion) && q >= 0 && q <= 1);
     if (edits == 0) return q;
+    if (deletion.groups) {
+        const int two = kind == SAFER_EDITS_ANY || kind == SAFER_EDITS_REPLACE;
+        return fmin(nextafter((double)(two ? 2 * edits : edits) / (double)deletion.groups, 2) + q, 1);
+    }
     if (deletion.keep && kind != SAFER_EDITS_REPLACE) return q_by_length(deletion, tokens, kind, edits, q);
     const double power = power_down(sf_deletion_share(sf_deletion_at(deletion, tokens)), edits),
                  kept = complement_down(q);

@@ -156,8 +156,11 @@ template <int D, int KIND> void run_attention(int heads)
                                                                                        heads);
     for (auto *x : {&dkeys, &dqueries}) need(cudaMemset(x->there, 0, x->size() * sizeof(bf16)), "clearing memory");
     need(cudaMemset(all.there, 0, slots * sizeof(float)), "clearing memory");
-    const relation r = {c.window,     (int)reach,      bias.there,  buckets.there,  COLUMNS, 0,
-                        c.keys.there, c.queries.there, dkeys.there, dqueries.there, low,     NULL};
+    const int width = (int)tiles * SF_ATTEND_KEYS;
+    both<bf16> shares_by(rows * heads * (size_t)width), dscores(rows * heads * (size_t)width);
+    const relation r = {c.window, (int)reach,   bias.there,      buckets.there, COLUMNS,
+                        0,        c.keys.there, c.queries.there, dkeys.there,   dqueries.there,
+                        low,      NULL,         shares_by.there, dscores.there, width};
     const dim3 grid((unsigned)blocks->size(), (unsigned)heads);
     attend_plain<KIND>
         <<<grid, SF_ATTEND_THREADS>>>(context.there, c.qkv.there, blocks->there, H, D, c.scale * LOG2E, r);
@@ -174,7 +177,10 @@ template <int D, int KIND> void run_attention(int heads)
             <<<(unsigned)((rows + 7) / 8), 256>>>(deltas.there, context.there, c.dcontext.there, H, heads, (int)rows);
         const dim3 back_grid((unsigned)back_blocks->size(), (unsigned)heads);
         attend_back_queries<D, KIND><<<back_grid, SF_ATTEND_THREADS>>>(k, r);
-        attend_back_keys<D, KIND><<<back_grid, SF_ATTEND_THREADS>>>(k, r);
+        if constexpr (KIND == ATTEND_PARTS)
+            attend_back_written<D><<<back_grid, SF_ATTEND_THREADS>>>(k, r);
+        else
+            attend_back_keys<D, KIND><<<back_grid, SF_ATTEND_THREADS>>>(k, r);
         compare("attend_back, " + name, dqkv, expected.dqkv, 4 * BF16);
         if (KIND == ATTEND_BIASED) {
             add_diagonals<<<dim3((unsigned)heads, 2 * (unsigned)tiles, SUM_SHARES), 128>>>(

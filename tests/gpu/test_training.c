@@ -1,5 +1,5 @@
 /* A step of training on a GPU against the same one on the CPU. With --speed: how fast; with --small: little work, for
- * compute-sanitizer. With --forms encoders that are not BERT's (--forms --small, --forms --speed). */
+ * compute-sanitizer. With --forms encoders that are not BERT's (--forms --small, --forms --speed [NAME]). */
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/progress.h"
@@ -290,7 +290,8 @@ static void test_forms(int small)
         }
 }
 
-static void measure_forms(void)
+/* All that are measured, or BERT and the one of this name alone. */
+static void measure_forms(const char *name)
 {
     enum { TEXTS = 128, T = 256 };
     double bert = 0;
@@ -300,7 +301,7 @@ static void measure_forms(void)
         fixture x;
         const sf_device_adam adam = {0.9f, 0.999f, 0.1f, 0.001f, 1e-8f, 1e-5f, 1e-7f};
         double best = 1e9;
-        if (a->other) continue;
+        if (a->other || (name && i > 0 && strcmp(a->name, name) != 0)) continue;
         shape.tokens = T;
         const double before = memory_taken();
         make(&x, &shape, TEXTS, T);
@@ -325,13 +326,13 @@ static void measure_forms(void)
 
 int main(int argc, char **argv)
 {
-    need(argc > 1, "usage: test_training PLUGIN [--speed|--small|--forms [--small|--speed]]");
+    need(argc > 1, "usage: test_training PLUGIN [--speed|--small|--forms [--small|--speed [NAME]]]");
     const int speed = argc > 2 && strcmp(argv[2], "--speed") == 0, small = argc > 2 && strcmp(argv[2], "--small") == 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     open_plugin(argv[1]);
     if (argc > 2 && strcmp(argv[2], "--forms") == 0) {
         if (argc > 3 && strcmp(argv[3], "--speed") == 0)
-            measure_forms();
+            measure_forms(argc > 4 ? argv[4] : NULL);
         else
             test_forms(argc > 3);
         return finish();
