@@ -3,8 +3,8 @@
  *
  * By length: of a text of L tokens draws keep each with the chance keep/(16 sqrt(L)), rounded down to a fraction of
  * 2^32, or 1/2 where that is less. So they keep `keep` tokens of a text of 256 on average, and twice as many of one
- * that is four times as long. What that costs where edits change the length is in stats/edits.c. Pure functions; any number
- * of threads. */
+ * that is four times as long. What that costs where edits change the length is in stats/edits.c. Pure functions; any
+ * number of threads. */
 #ifndef SF_BASE_DELETION_H
 #define SF_BASE_DELETION_H
 
