@@ -494,6 +494,25 @@ class Certify(unittest.TestCase):
             with self.assertRaises(safer.InvalidError):
                 safer.certify(classify, TEXTS, LABELS, component, **wrong)
 
+    def test_groups(self):
+        """with groups every group has one vote, and the lead says how many edits are certified"""
+        results = safer.certify(classify, TEXTS, LABELS, component, groups=5, edits=1, seed=3, output=temporary("groups.jsonl"), model_name="counting")
+        for text, record in zip(TEXTS, results):
+            votes = collections.Counter(classify(safer.draws(component, text, groups=5, seed=3)))
+            self.assertEqual({k: votes[k] for k in ("neg", "pos")}, record.counts)
+            rival = "neg" if record.target == "pos" else "pos"
+            self.assertEqual(record.edits, int(votes[record.target] - votes[rival] > 4))
+            self.assertTrue(record.exact and record.queries <= 5)
+        self.assertEqual((results.config["method"], results.config["groups"]), ("groups", 5))
+        found = safer.verify(temporary("groups.jsonl"), classify, TEXTS, LABELS, component, model_name="counting")
+        self.assertEqual((found.groups, found.delete, found.edits, found.delta), (5, 0.0, 1, 0.0))
+        answers = [safer.Smoothed(classify, component, classes=["neg", "pos"], groups=5).predict([TEXTS[0]])[0] for _ in range(2)]
+        self.assertEqual((answers[0].shares, answers[0].seed), (answers[1].shares, 1))
+        self.assertIsNotNone(answers[0].edits)
+        for wrong in (dict(groups=0), dict(groups=5, delete=0.5), dict(groups=5, method="binomial"), dict(method="groups"), dict(groups=10001)):
+            with self.assertRaises(safer.InvalidError):
+                safer.certify(classify, TEXTS, LABELS, component, **wrong)
+
     def test_command_line(self):
         """a model file certified here and by `safer certify`: the same records, but for the name of the data"""
         data = safer.load_data(temporary("demo/test.tsv"), sample="every:4")
