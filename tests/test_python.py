@@ -27,6 +27,7 @@ import threading
 import time
 import traceback
 import unittest
+import urllib.request
 import unittest.mock
 import zipfile
 
@@ -509,6 +510,15 @@ class Certify(unittest.TestCase):
         answers = [safer.Smoothed(classify, component, classes=["neg", "pos"], groups=5).predict([TEXTS[0]])[0] for _ in range(2)]
         self.assertEqual((answers[0].shares, answers[0].seed), (answers[1].shares, 1))
         self.assertIsNotNone(answers[0].edits)
+        with safer.serve(classify, component, classes=["neg", "pos"], groups=5, edits=2, port=0) as server:
+            with urllib.request.urlopen(f"{server.url}/v1/model", timeout=20) as answer:
+                told = json.load(answer)
+            body = json.dumps({"texts": [TEXTS[0]]}).encode()
+            asked = urllib.request.Request(f"{server.url}/v1/predict", body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(asked, timeout=20) as answer:
+                found, = json.load(answer)["answers"]
+        self.assertEqual((told["method"], told["groups"], told["edits"], told["seed"]), ("groups", 5, 2, 1))
+        self.assertEqual((found["shares"], found["edits"]), (dict(answers[0].shares), answers[0].edits))
         for wrong in (dict(groups=0), dict(groups=5, delete=0.5), dict(groups=5, method="binomial"), dict(method="groups"), dict(groups=10001)):
             with self.assertRaises(safer.InvalidError):
                 safer.certify(classify, TEXTS, LABELS, component, **wrong)
