@@ -54,6 +54,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
+    if (r->output) cli_interrupt_again(CLI_RESUME);
     if (r->output) cli_model_need_name(&r->model, verb);
     if (r->gates.not_worse_than && !r->output) cli_misuse(verb, "--not-worse-than needs -o FILE: records are compared");
     cli_gates_finish(&r->gates, verb);
@@ -97,13 +98,13 @@ static int certify(const request *r, const safer_model *model, const safer_lexic
         status = safer_certify(&summary, r->output, r->resume, model, lexicon, data, &r->certify.options, &error);
     const int certified = status == SAFER_OK && !cli_crew_helps();
     if (certified) {
+        cli_interrupt_again(NULL);
         status = cli_verdict_reach(&verdict, &r->gates, &summary, r->output, &error);
         if (status != SAFER_OK) cli_verdict_free(&verdict); /* nothing can be said of it */
         print_results(r, model, &summary, &verdict);
         code = cli_verdict_code(&verdict);
     }
     if (status != SAFER_OK) code = cli_fail(&error);
-    if (!certified && code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
     safer_summary_free(&summary);
     cli_verdict_free(&verdict);
     return code;
@@ -224,7 +225,7 @@ static void print_verification(const safer_verification *v, int files, int model
     }
     cli_caution_print(s);
     if (v->shards) printf("part %s of %s: ", cli_count(v->shard), cli_count(v->shards));
-    printf("%s records hold%s; %s\n", cli_count(s->texts),
+    printf("%s%s; %s\n", cli_some(s->texts, "record holds", "records hold"),
            model   ? ", and the model gives the same again"
            : files ? ", and are those of these texts"
                    : "",

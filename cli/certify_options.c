@@ -63,7 +63,7 @@ safer_deletion cli_deletion(const char *text, uint64_t groups, const cli_verb *v
 {
     safer_deletion deletion = {0};
     safer_error error = {0};
-    if (safer_deletion_parse(&deletion, text, &error) != SAFER_OK) cli_misuse(verb, "--delete %s", error.message);
+    if (safer_deletion_parse(&deletion, text, &error) != SAFER_OK) cli_misuse(verb, "--delete %s", cli_message(&error));
     if (groups && cli_deletes(deletion))
         cli_misuse(verb, "--delete and --groups: groups draw nothing; give one of them");
     if (groups > SAFER_GROUPS)

@@ -17,7 +17,7 @@ void cli_certify_options(cli_options *options, cli_certify_flags *c,
                          const char *seed_help); /* with radius, seed, batch */
 void cli_radius_option(cli_options *options, const char **radius);
 #define CLI_SEED_HELP "of the random draws (default {default})"
-#define CLI_DELETE_HELP "keep:K, K to 2K stay (default {default})"
+#define CLI_DELETE_HELP "keep:K, K of 256 stay (default {default})"
 
 /* Turns the flags into options, or says what is wrong and exits. */
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb);

@@ -75,7 +75,9 @@ static void warn_classes(const class_counts *c, const safer_data *data, int has_
         if (c->texts[k] < FEW && few++ < MOST_NAMED)
             cli_say("warning: the class \"%.60s\" has %s", label, cli_texts(c->texts[k]));
     }
-    if (few > MOST_NAMED) cli_say("warning: %zu more classes have fewer than %d texts", few - MOST_NAMED, FEW);
+    if (few > MOST_NAMED)
+        cli_say("warning: %s fewer than %d texts", cli_some(few - MOST_NAMED, "more class has", "more classes have"),
+                FEW);
     if (odd)
         cli_say("warning: \"%.40s%s\" looks like a text, not like a label; --label-column and --text-column name the "
                 "columns",
@@ -173,6 +175,7 @@ static int run(void *from, char **arguments, size_t count)
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();
     if (cli_train_finish(&r->training, &error) != SAFER_OK) return cli_fail(&error);
+    if (o->arch != SAFER_ARCH_NGRAM) cli_interrupt_again(CLI_RESUME);
     safer_lexicon *lexicon = r->lexicon ? cli_lexicon_open(r->lexicon) : NULL;
     safer_data *train = cli_data_load(&r->data, o->seed), *dev = NULL;
     if (r->dev) {
@@ -190,7 +193,6 @@ static int run(void *from, char **arguments, size_t count)
     } else {
         code = cli_fail(&error);
     }
-    if (code == CLI_INTERRUPTED && o->arch != SAFER_ARCH_NGRAM) cli_say("continue with --resume");
     if (code == CLI_SYSTEM && has_checkpoint(r)) cli_say("continue with --resume, on another --device if need be");
     free(classes.texts);
     safer_data_free(train);

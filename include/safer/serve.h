@@ -34,6 +34,9 @@ typedef struct safer_serve_options {
     /* Of one client, which is an address (of IPv6, a /64; 127.0.0.1 and ::1 are not counted): */
     size_t client_connections; /* open at a time; 0: any number; 256 */
     double client_rate;        /* requests per second, on average over a second; 0: any number; 0 */
+    /* A second model, beside which the first can be tried: requests name it, the explorer asks both. It has the first
+     * one's lexicon and options, threads of its own, and must outlive the server; a reload leaves it. May be NULL. */
+    const safer_model *second;
 } safer_serve_options;
 
 SAFER_OPTIONS(safer_serve_options);

@@ -70,8 +70,8 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
     :param shard: only a part of the texts: (K, N) or "K/N", of every N texts the K-th, from 1; "auto" and "auto/N": as
         `safer certify --shard` takes them from Slurm or Kubernetes. All machines get all texts; :func:`merge` puts
         their outputs together
-    :param delete: draws delete every word, number and mark with this chance, or by length: "keep:25" keeps 25 to 50 of them on
-                   average; then `certified` refers to edits as well
+    :param delete: draws delete every word, number and mark with this chance, or by length: "keep:25" keeps 25 of 256
+                   on average, and 50 of 1,024; then `certified` refers to edits as well
     :param groups: no draws: every word, number and mark is in one of so many groups, each group votes, and the certificate is exact;
                    `seed` is then the key of the hash that sends words to groups. For models that are dear to ask
     :param edits: with `delete` or `groups`: words, numbers and marks that may be edited besides, at most

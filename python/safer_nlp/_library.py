@@ -82,6 +82,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_model_average": (c_int, [c_char_p, POINTER(c_char_p), c_size_t, _ERROR]),
     "safer_train_options_init": (None, [POINTER(c.TrainOptions), c_size_t]),
     "safer_train": (c_int, [c_char_p, POINTER(c.TrainOptions), POINTER(c.TrainReport), _ERROR]),
+    "safer_sum_options_init": (None, [POINTER(c.SumOptions), c_size_t]),
+    "safer_sum_fit": (c_int, [POINTER(c.SumResult), c_char_p, c_char_p, c_void_p, c_void_p, c_void_p, POINTER(c.SumOptions), _ERROR]),
     "safer_reported_radius": (c_size_t, [c_size_t]),
     "safer_certify_options_init": (None, [POINTER(c.CertifyOptions), c_size_t]),
     "safer_certify_text": (c_int, [POINTER(c.Certificate), _OUT, c_void_p, c_void_p, c_char_p, c_size_t, c_int,

@@ -74,7 +74,8 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
           edits: int = 1, edit_kind: str = "any", groups: Optional[int] = None, max_body: Optional[int] = None, max_text: Optional[int] = None,
           max_texts: Optional[int] = None, queue: Optional[int] = None, connections: Optional[int] = None,
           deadline: Optional[float] = None, patience: Optional[float] = None, client_connections: Optional[int] = None,
-          client_rate: Optional[float] = None, log: Optional[Callable[[str], Any]] = None, log_texts: bool = False) -> Server:
+          client_rate: Optional[float] = None, log: Optional[Callable[[str], Any]] = None, log_texts: bool = False,
+          second: Optional[Model] = None) -> Server:
     """Starts to serve the smoothed classifier over HTTP, in the background: the interface of `safer serve`, page included.
 
     `predict` and the options of certificates are those of :func:`certify`. A function of Python is called by threads of
@@ -95,6 +96,7 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
     :param client_rate: requests per second of one address; 0: any number
     :param log: takes a line of JSON about every request, in a thread of the server
     :param log_texts: the log holds the texts too
+    :param second: another model, which requests may name (`"model": "second"`) and the page asks beside the first
     """
     lexicon = need_lexicon(lexicon)
     seed = 1 if seed is None and groups is not None else seed  # the classifier depends on it
@@ -108,6 +110,7 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
     if not 0 <= port < 2**16:
         raise InvalidError(f"port: {port}; 0 to 65535")
     o.fixed_seed, o.host, o.port, o.without_token, o.log_texts = seed is not None, host.encode(), port, without_token, log_texts
+    o.second = None if second is None else second._pointer
     o.token = None if token is None else token.encode()
     for name, value in dict(max_body=max_body, max_text=max_text, max_texts=max_texts, queue=queue, connections=connections,
                             deadline=deadline, patience=patience, client_connections=client_connections, client_rate=client_rate).items():
@@ -124,6 +127,6 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
     callback = c.RECORD(write) if log is not None else c.RECORD(0)
     o.log = callback
     with Guard() as guard:  # a function is asked by this thread first, whether it stays with its answers
-        server = Server(make("safer_server_start", model._pointer, lexicon._pointer, byref(certify), byref(o)), model, lexicon, [callback])
+        server = Server(make("safer_server_start", model._pointer, lexicon._pointer, byref(certify), byref(o)), model, lexicon, [callback, second])
     guard.check()
     return server

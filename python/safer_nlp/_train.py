@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from ctypes import Structure, byref
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
 from ._answers import is_missing, label_name
@@ -141,3 +141,34 @@ def average(output: Path, models: Sequence[Path]) -> None:
     `safer model average` does."""
     names = [path_bytes(model) for model in models]
     call("safer_model_average", path_bytes(output), string_array(names), len(names))
+
+
+@dataclass(frozen=True)
+class SumFit:
+    """How the weights of a sum of models were found."""
+
+    weights: List[float]  #: of every member; 0: it does not help, and is left out
+    before: float  #: the share of the texts that the sum answers rightly, or certifies, with the weights it had
+    after: float  #: and with these
+
+
+def fit_sum(output: Path, sum: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *, lexicon: Optional[Lexicon] = None,
+            bounds: bool = False, seed: int = 1, threads: int = 0, device: Optional[str] = None,
+            progress: ProgressOption = None) -> SumFit:
+    """Finds the weights of a sum of models on texts that no member was trained on, and writes it with them to the file
+    `output`, beside `sum`, as `safer model fit` does.
+
+    :param sum: the file of JSON that names the members
+    :param lexicon: members read texts as it draws them
+    :param bounds: for certificates of the method "ibp": by what members prove, not by what they answer
+    """
+    o = default_options("sum", c.SumOptions)
+    o.bounds, o.seed, o.threads = bounds, seed, threads
+    found = c.SumResult()
+    with Model.load(sum, device=device) as model, _labelled("texts", texts, labels) as rows:
+        with Guard(progress) as guard:
+            o.progress = guard.progress
+            call("safer_sum_fit", byref(found), path_bytes(output), path_bytes(sum), model._pointer, rows._pointer,
+                 None if lexicon is None else lexicon._pointer, byref(o))
+        guard.check()
+    return SumFit(list(found.weights[:found.members]), found.before, found.after)

@@ -125,7 +125,7 @@ static safer_status check_row(void *context, const sf_row *row, int worker, json
     if (sf_deletes(c->options.deletion)) sf_member_add(&r, "edits", json_integer((json_int_t)claimed.edits));
     if (status == SAFER_OK && sf_claim_covers(&claimed)) {
         safer_attacker **a = &c->attackers[worker];
-        if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
+        if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, NULL, 1, error);
         if (status == SAFER_OK) {
             (*a)->rewrite.words = &c->vocabulary;
             (*a)->victim->options.key = c->key;
@@ -252,7 +252,8 @@ static safer_status count_record(void *context, const json_t *record, const char
 static void describe(void *context, char *stage, size_t size)
 {
     const safer_against_summary *s = &((const check *)context)->summary;
-    snprintf(stage, size, "attacking certified texts, %zu violations so far", s->violations);
+    snprintf(stage, size, "attacking certified texts, %zu violation%s so far", s->violations,
+             s->violations == 1 ? "" : "s");
 }
 
 /* Whether delta explains what was found. */
@@ -288,7 +289,7 @@ static safer_status choose_shard(check *c, safer_error *error)
     const sf_shard own = c->run->config.shard;
     c->shard = own.count ? own : (sf_shard){c->options.shard, c->options.shards};
     if (!own.count || !c->options.shards) return SAFER_OK;
-    return sf_fail(error, SAFER_INVALID, "shard: %s is part %zu of %zu already", c->run->path, own.number, own.count);
+    return sf_fail(error, SAFER_INVALID, "`shard`: %s is part %zu of %zu already", c->run->path, own.number, own.count);
 }
 
 /* The words that attacks put in, where edits are certified, are scored once. */
@@ -398,6 +399,9 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     const int threads = model->concurrency ? model->concurrency : sf_threads(own.threads);
     const double start = sf_seconds();
     check c = {.model = model, .lexicon = lexicon, .data = helps ? NULL : data, .options = own};
+    if (sf_likeness_asked(&own)) /* a certificate knows nothing of them */
+        return sf_fail(error, SAFER_INVALID,
+                       "same_pos, vectors, min_cosine and min_similarity: not against certificates");
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_ATTACK_TEXTFOOLER;
     c.options.deletion = (safer_deletion){0}; /* that of the run */

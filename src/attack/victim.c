@@ -135,7 +135,8 @@ static int list_items(sf_victim *v)
                 item.map = map;
                 map += item.rule.count;
             }
-            v->items[count++] = item;
+            if (x == word || !v->options.likeness || sf_likeness_words(v->options.likeness, word, x))
+                v->items[count++] = item;
         }
     }
     v->first[v->slots.slot_count] = (uint32_t)count;
@@ -149,7 +150,7 @@ safer_status sf_victim_draw(const sf_victim *v, sf_slots *slots, sf_sampler *sam
     SF_TRY(sf_sampler_prepare(sampler, slots, v->lexicon, error));
     if (!slots->groups) goto done;
     if (sf_model_is_random(v->model))
-        return sf_fail(error, SAFER_INVALID, "groups: the model answers at random, and groups are asked only once");
+        return sf_fail(error, SAFER_INVALID, "`groups`: the model answers at random, and groups are asked only once");
     SF_TRY(sf_sampler_group(sampler, slots, v->lexicon, v->options.key, error));
 done:
     return status;

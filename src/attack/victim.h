@@ -7,6 +7,7 @@
 #ifndef SF_ATTACK_VICTIM_H
 #define SF_ATTACK_VICTIM_H
 
+#include "attack/likeness.h"
 #include "attack/shadow.h"
 #include "base/table.h"
 #include "draw/sampler.h"
@@ -23,7 +24,8 @@ typedef struct sf_victim_options {
     uint64_t max_queries;    /* 0: any number */
     uint64_t seed;
     size_t batch;
-    int ties_lose; /* the target must win strictly, as a certificate says it does */
+    int ties_lose;               /* the target must win strictly, as a certificate says it does */
+    const sf_likeness *likeness; /* what replacements must have in common with the words; NULL: nothing */
 } sf_victim_options;
 
 /* What is said of one text. */

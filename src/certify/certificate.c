@@ -92,7 +92,7 @@ static safer_status ask_text(safer_certificate *c, safer_workspace *w, safer_err
     c->exact = draws > 0 && !sf_model_is_random(w->model); /* which may have been found out meanwhile */
     c->queries = !c->exact ? 0 : c->groups ? draws : draws * sf_model_asks(w->model);
     if (c->groups && !c->exact)
-        return sf_fail(error, SAFER_INVALID, "groups: the model answers at random, and groups are asked only once");
+        return sf_fail(error, SAFER_INVALID, "`groups`: the model answers at random, and groups are asked only once");
 done:
     return status;
 }

@@ -119,8 +119,11 @@ static safer_status check_numbers(const sf_config *c, const char *path, safer_er
     safer_certify_options text = c->options;
     text.delta = c->delta;
     if (sf_certify_check(&c->options, NULL, NULL, &inner) != SAFER_OK ||
-        sf_certify_check(&text, NULL, NULL, &inner) != SAFER_OK)
+        sf_certify_check(&text, NULL, NULL, &inner) != SAFER_OK) {
+        for (char *at = inner.message; *at; at++) /* members of the file, not of the caller's options */
+            if (*at == '`') *at = '"';
         return sf_fail(error, SAFER_INPUT, "%s, line 1: %s", path, inner.message);
+    }
     if (c->delta != delta_of_text(&c->options, c->texts))
         return sf_fail(error, SAFER_INPUT, "%s, line 1: delta_text does not follow from delta", path);
     return SAFER_OK;

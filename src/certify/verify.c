@@ -215,12 +215,12 @@ safer_status safer_verify_crew(safer_verification *out, const char *path, const 
     safer_status status;
     sf_run run = {0};
     const double start = sf_seconds();
-    if (crew && !model) return sf_fail(error, SAFER_INVALID, "crew: only asking the model again is shared");
+    if (crew && !model) return sf_fail(error, SAFER_INVALID, "`crew`: only asking the model again is shared");
     if (crew && safer_crew_rank(crew) > 0) return sf_verify_again(crew, NULL, model, lexicon, threads, progress, error);
     if (model && !(lexicon && data))
-        return sf_fail(error, SAFER_INVALID, "model: it can be asked again only with the lexicon and the data");
+        return sf_fail(error, SAFER_INVALID, "`model`: it can be asked again only with `lexicon` and `data`");
     if (!lexicon != !data)
-        return sf_fail(error, SAFER_INVALID, "lexicon and data: both or none are needed to check the texts");
+        return sf_fail(error, SAFER_INVALID, "`lexicon` and `data`: both or none are needed to check the texts");
     SF_TRY(sf_run_load(&run, path, error));
     if (lexicon) {
         SF_TRY(check_origin(&run, model, lexicon, data, progress, error));

@@ -34,15 +34,15 @@ static safer_status check_deletion(const safer_certify_options *o, const safer_l
     const int groups = o->method == SAFER_METHOD_GROUPS;
     if (status != SAFER_OK) return status;
     if (groups && !o->deletion.groups)
-        return sf_fail(error, SAFER_INVALID, "groups: the method groups needs their number, 1 to %d", SAFER_GROUPS);
+        return sf_fail(error, SAFER_INVALID, "`groups`: the method groups needs their number, 1 to %d", SAFER_GROUPS);
     if (o->deletion.groups && !groups)
-        return sf_fail(error, SAFER_INVALID, "groups: only the method groups has any, %s has none",
+        return sf_fail(error, SAFER_INVALID, "`groups`: only the method groups has any, %s has none",
                        safer_method_name(o->method));
     if (o->edits < 1 || o->edits > SAFER_EDITS)
-        return sf_fail(error, SAFER_INVALID, "edits: %zu (1 to %d)", o->edits, SAFER_EDITS);
-    if (!safer_edit_kind_name(o->edit_kind)) return sf_fail(error, SAFER_INVALID, "edit_kind: unknown");
+        return sf_fail(error, SAFER_INVALID, "`edits`: %zu (1 to %d)", o->edits, SAFER_EDITS);
+    if (!safer_edit_kind_name(o->edit_kind)) return sf_fail(error, SAFER_INVALID, "`edit_kind`: unknown");
     if (sf_deletes(o->deletion) && o->method == SAFER_METHOD_IBP)
-        return sf_fail(error, SAFER_INVALID, "deletion: the method ibp draws nothing, and so deletes nothing");
+        return sf_fail(error, SAFER_INVALID, "`deletion`: the method ibp draws nothing, and so deletes nothing");
     return groups ? sf_groups_check(lexicon, error) : SAFER_OK;
 }
 
@@ -51,16 +51,16 @@ safer_status sf_certify_check(const safer_certify_options *o, const safer_model 
 {
     if (o->method != SAFER_METHOD_ADAPTIVE && o->method != SAFER_METHOD_BINOMIAL &&
         o->method != SAFER_METHOD_HOEFFDING && o->method != SAFER_METHOD_IBP && o->method != SAFER_METHOD_GROUPS)
-        return sf_fail(error, SAFER_INVALID, "method: unknown");
+        return sf_fail(error, SAFER_INVALID, "`method`: unknown");
     if (o->n < 1 || o->n > SF_SAMPLES_MAX)
-        return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 999999999)", (unsigned long long)o->n);
+        return sf_fail(error, SAFER_INVALID, "`n`: %llu (1 to 999999999)", (unsigned long long)o->n);
     if (o->n0 > SF_SAMPLES_MAX)
-        return sf_fail(error, SAFER_INVALID, "n0: %llu (0 to 999999999)", (unsigned long long)o->n0);
-    if (!(o->delta > 0 && o->delta < 1)) return sf_fail(error, SAFER_INVALID, "delta: %g (above 0, below 1)", o->delta);
-    if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "alpha: %g (above 0, below 1)", o->alpha);
-    if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
-    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
-    if (o->batch < 1 || o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
+        return sf_fail(error, SAFER_INVALID, "`n0`: %llu (0 to 999999999)", (unsigned long long)o->n0);
+    if (!(o->delta > 0 && o->delta < 1)) return sf_fail(error, SAFER_INVALID, "`delta`: %g (above 0, below 1)", o->delta);
+    if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "`alpha`: %g (above 0, below 1)", o->alpha);
+    if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "`radius`: at least 1, or all");
+    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
+    if (o->batch < 1 || o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "`batch`: %zu (1 to 1048576)", o->batch);
     const safer_status status = check_deletion(o, lexicon, error);
     return status == SAFER_OK && o->method == SAFER_METHOD_IBP && model ? sf_ibp_check(model, lexicon, error) : status;
 }
@@ -143,6 +143,30 @@ safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, c
 done:
     safer_workspace_free(w);
     return status;
+}
+
+sf_terms sf_terms_of(const safer_certify_options *o)
+{
+    return (sf_terms){.radius = o->radius, .delta = o->delta, .n = o->n, .n0 = o->n0 ? o->n0 : o->n};
+}
+
+safer_status sf_workspace_settle(safer_workspace *w, sf_terms terms, safer_error *error)
+{
+    safer_certify_options *o = &w->options;
+    if (terms.n != o->n || terms.delta != o->delta) { /* the process depends on both */
+        sf_eprocess *process = NULL;
+        const sf_eprocess_options how = sf_evidence_process(terms.delta, w->model->classes, terms.n);
+        const safer_status status = sf_eprocess_new(&process, &how, error);
+        if (status != SAFER_OK) return status;
+        sf_eprocess_free(w->process);
+        w->process = process;
+    }
+    if (terms.n0 != o->n0) w->vote_rule = sf_vote_rule_of(w->model->classes, o->alpha, terms.n0);
+    o->radius = terms.radius;
+    o->delta = terms.delta;
+    o->n = terms.n;
+    o->n0 = terms.n0;
+    return SAFER_OK;
 }
 
 /* ------------------------------------------------------- the text at hand */

@@ -71,7 +71,7 @@ safer_status sf_groups_check(const safer_lexicon *l, safer_error *error)
     for (uint32_t w = 0; l && w < l->words.count; w++)
         if (l->overlap[w] < 1)
             return sf_fail(error, SAFER_INVALID,
-                           "groups: synonyms of \"%.60s\" would be in other groups; the lexicon needs a kernel that "
+                           "`groups`: synonyms of \"%.60s\" would be in other groups; the lexicon needs a kernel that "
                            "treats all synonyms alike, representative or component",
                            l->words.pool + l->words.offsets[w]);
     return SAFER_OK;

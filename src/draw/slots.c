@@ -130,6 +130,13 @@ int sf_slots_render_slot(sf_buffer *out, const sf_slots *slots, const safer_lexi
     return sf_word_render(out, l->words.pool + begin, l->words.offsets[drawn + 1] - begin - 1, w->pattern);
 }
 
+int sf_slots_render_token(sf_buffer *out, const sf_slots *slots, const safer_lexicon *l, const sf_token *t,
+                          const uint32_t *draws)
+{
+    return t->slot == SF_NONE ? sf_buffer_add(out, slots->text + t->begin, t->end - t->begin)
+                              : sf_slots_render_slot(out, slots, l, t->slot, draws[t->slot]);
+}
+
 static int render_kept(sf_buffer *out, const sf_slots *slots, const safer_lexicon *l, const uint32_t *draw)
 {
     int failed = 0;
@@ -138,9 +145,7 @@ static int render_kept(sf_buffer *out, const sf_slots *slots, const safer_lexico
         for (uint32_t bits = draw[slots->slot_count + group]; bits && !failed; bits &= bits - 1) {
             const sf_token *t = &slots->tokens[32 * group + (size_t)__builtin_ctz(bits)];
             if (out->length > first) failed = sf_buffer_add(out, " ", 1);
-            if (!failed)
-                failed = t->slot == SF_NONE ? sf_buffer_add(out, slots->text + t->begin, t->end - t->begin)
-                                            : sf_slots_render_slot(out, slots, l, t->slot, draw[t->slot]);
+            failed = failed || sf_slots_render_token(out, slots, l, t, draw);
         }
     return failed;
 }

@@ -90,6 +90,10 @@ int sf_slots_render(sf_buffer *out, const sf_slots *slots, const safer_lexicon *
 int sf_slots_render_slot(sf_buffer *out, const sf_slots *slots, const safer_lexicon *lexicon, size_t slot,
                          uint32_t draw);
 
+/* Appends one token, as it stands or as it is drawn. 0, or -1 when memory is out. */
+int sf_slots_render_token(sf_buffer *out, const sf_slots *slots, const safer_lexicon *lexicon, const sf_token *token,
+                          const uint32_t *draws);
+
 /* overlaps[s] = s_x of every slot; returns how many. */
 size_t sf_slots_overlaps(double *overlaps, const sf_slots *slots, const safer_lexicon *lexicon);
 

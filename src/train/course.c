@@ -179,7 +179,7 @@ static safer_status run_epoch(sf_course *c, double accuracy, safer_error *error)
         c->steps++;
         SF_TRY(take_step(c, c->order + first, count, error));
         if (!isfinite(c->loss_sum)) {
-            status = sf_fail(error, SAFER_INVALID, "the loss of epoch %d is not a finite number; lower rate (now %g)",
+            status = sf_fail(error, SAFER_INVALID, "the loss of epoch %d is not a finite number; lower `rate` (now %g)",
                              c->epoch + 1, c->options->course.rate);
             goto done;
         }

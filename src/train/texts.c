@@ -286,7 +286,7 @@ safer_status sf_textbatch_new(sf_textbatch *out, const sf_texts *texts, size_t s
     if (b.words == SIZE_MAX) return sf_fail_memory(error);
     if (b.words > UINT32_MAX)
         return sf_fail(error, SAFER_INVALID,
-                       "batch is %zu: the longest texts have %zu words together; lower it or give max_words", size,
+                       "`batch` is %zu: the longest texts have %zu words together; lower it or give `max_words`", size,
                        b.words);
     b.ids = sf_alloc(b.words, sizeof *b.ids);
     b.offsets = sf_calloc(b.size + 1, sizeof *b.offsets);
