@@ -23,7 +23,8 @@ safer_status sf_deletion_check(safer_deletion d, safer_error *error)
     if (!(d.chance >= 0 && d.chance < 1))
         return sf_fail(error, SAFER_INVALID, "`deletion`: %g (0, or above 0 and below 1)", d.chance);
     if (d.keep > SAFER_KEEP) return sf_fail(error, SAFER_INVALID, "`deletion`: keep:%zu (1 to %d)", d.keep, SAFER_KEEP);
-    if (d.groups > SAFER_GROUPS) return sf_fail(error, SAFER_INVALID, "`groups`: %zu (1 to %d)", d.groups, SAFER_GROUPS);
+    if (d.groups > SAFER_GROUPS)
+        return sf_fail(error, SAFER_INVALID, "`groups`: %zu (1 to %d)", d.groups, SAFER_GROUPS);
     if ((d.keep > 0) + (d.chance > 0) + (d.groups > 0) > 1)
         return sf_fail(error, SAFER_INVALID, "`deletion`: a chance, keep or groups, not two of them");
     return SAFER_OK;
