@@ -27,6 +27,7 @@ import threading
 import time
 import traceback
 import unittest
+import urllib.request
 import unittest.mock
 import zipfile
 
@@ -491,6 +492,34 @@ class Certify(unittest.TestCase):
             self.assertEqual({"neg": votes["neg"], "pos": votes["pos"]}, record.counts)
         self.assertEqual((kept.config["delete"], safer.verify(temporary("kept.jsonl")).delete), ("keep:2", "keep:2"))
         for wrong in (dict(delete="keep:0"), dict(delete="x"), dict(edits=2), dict(edit_kind="insert"), dict(delete=1.0), dict(delete=0.5, edits=0), dict(delete=0.5, edits=65), dict(delete=.5, edit_kind="x")):
+            with self.assertRaises(safer.InvalidError):
+                safer.certify(classify, TEXTS, LABELS, component, **wrong)
+
+    def test_groups(self):
+        """with groups every group has one vote, and the lead says how many edits are certified"""
+        results = safer.certify(classify, TEXTS, LABELS, component, groups=5, edits=1, seed=3, output=temporary("groups.jsonl"), model_name="counting")
+        for text, record in zip(TEXTS, results):
+            votes = collections.Counter(classify(safer.draws(component, text, groups=5, seed=3)))
+            self.assertEqual({k: votes[k] for k in ("neg", "pos")}, record.counts)
+            rival = "neg" if record.target == "pos" else "pos"
+            self.assertEqual(record.edits, int(votes[record.target] - votes[rival] > 4))
+            self.assertTrue(record.exact and record.queries <= 5)
+        self.assertEqual((results.config["method"], results.config["groups"]), ("groups", 5))
+        found = safer.verify(temporary("groups.jsonl"), classify, TEXTS, LABELS, component, model_name="counting")
+        self.assertEqual((found.groups, found.delete, found.edits, found.delta), (5, 0.0, 1, 0.0))
+        answers = [safer.Smoothed(classify, component, classes=["neg", "pos"], groups=5).predict([TEXTS[0]])[0] for _ in range(2)]
+        self.assertEqual((answers[0].shares, answers[0].seed), (answers[1].shares, 1))
+        self.assertIsNotNone(answers[0].edits)
+        with safer.serve(classify, component, classes=["neg", "pos"], groups=5, edits=2, port=0) as server:
+            with urllib.request.urlopen(f"{server.url}/v1/model", timeout=20) as answer:
+                told = json.load(answer)
+            body = json.dumps({"texts": [TEXTS[0]]}).encode()
+            asked = urllib.request.Request(f"{server.url}/v1/predict", body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(asked, timeout=20) as answer:
+                found, = json.load(answer)["answers"]
+        self.assertEqual((told["method"], told["groups"], told["edits"], told["seed"]), ("groups", 5, 2, 1))
+        self.assertEqual((found["shares"], found["edits"]), (dict(answers[0].shares), answers[0].edits))
+        for wrong in (dict(groups=0), dict(groups=5, delete=0.5), dict(groups=5, method="binomial"), dict(method="groups"), dict(groups=10001)):
             with self.assertRaises(safer.InvalidError):
                 safer.certify(classify, TEXTS, LABELS, component, **wrong)
 

@@ -171,10 +171,14 @@ def _verify_texts(path: "Union[str, os.PathLike[str]]", texts: Optional[Sequence
             rows.close()
 
 
-def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage: str = "certification", seed: int = 1, delete: Union[float, str] = 0.0) -> List[str]:
+def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage: str = "certification", seed: int = 1, delete: Union[float, str] = 0.0,
+          groups: Optional[int] = None) -> List[str]:
     """The draws of a text that a certificate with this seed asks about, from number `first` on.
-    `stage` is "certification", or "selection" for those that choose the prediction. `delete` is that of :func:`certify`."""
+    `stage` is "certification", or "selection" for those that choose the prediction. `delete` is that of :func:`certify`.
+    With `groups` the texts of all groups come, in their order."""
     number = choice("stage", stage)
+    if groups is not None:
+        first, count = 0, groups
     if count < 0 or first < 0 or seed < 0:
         raise InvalidError("count, first and seed must not be negative")
     found: List[str] = []
@@ -185,7 +189,7 @@ def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage
 
     with Guard() as guard:
         each = c.DRAW(lambda context, index, address, length: guard.run(add, address, length))
-        call("safer_draw_deleting", lexicon._pointer, encoded, len(encoded), deletion_of(delete), number, seed, first, count, each, None)
+        call("safer_draw_deleting", lexicon._pointer, encoded, len(encoded), deletion_of(delete, groups), number, seed, first, count, each, None)
     guard.check()
     if len(found) != count:
         raise Error(f"{len(found)} draws came of {count}")

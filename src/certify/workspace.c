@@ -56,11 +56,14 @@ safer_status sf_certify_check(const safer_certify_options *o, const safer_model 
         return sf_fail(error, SAFER_INVALID, "`n`: %llu (1 to 999999999)", (unsigned long long)o->n);
     if (o->n0 > SF_SAMPLES_MAX)
         return sf_fail(error, SAFER_INVALID, "`n0`: %llu (0 to 999999999)", (unsigned long long)o->n0);
-    if (!(o->delta > 0 && o->delta < 1)) return sf_fail(error, SAFER_INVALID, "`delta`: %g (above 0, below 1)", o->delta);
-    if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "`alpha`: %g (above 0, below 1)", o->alpha);
+    if (!(o->delta > 0 && o->delta < 1))
+        return sf_fail(error, SAFER_INVALID, "`delta`: %g (above 0, below 1)", o->delta);
+    if (!(o->alpha > 0 && o->alpha < 1))
+        return sf_fail(error, SAFER_INVALID, "`alpha`: %g (above 0, below 1)", o->alpha);
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "`radius`: at least 1, or all");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
-    if (o->batch < 1 || o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "`batch`: %zu (1 to 1048576)", o->batch);
+    if (o->batch < 1 || o->batch > 1 << 20)
+        return sf_fail(error, SAFER_INVALID, "`batch`: %zu (1 to 1048576)", o->batch);
     const safer_status status = check_deletion(o, lexicon, error);
     return status == SAFER_OK && o->method == SAFER_METHOD_IBP && model ? sf_ibp_check(model, lexicon, error) : status;
 }
