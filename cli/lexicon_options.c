@@ -85,7 +85,7 @@ void cli_import_options(cli_options *options, cli_lexicon_flags *a)
     safer_lexicon_options *o = &a->options;
     cli_add_heading(options, "Words and synonyms");
     cli_add_path(options, "table", &o->table, "FILE", "the synonyms, JSON or text");
-    cli_add_path(options, "wordnet", &o->wordnet, "DIR", "the folder with data.noun, data.verb, data.adj, data.adv");
+    cli_add_path(options, "wordnet", &o->wordnet, "FOLDER", "the folder with data.noun, data.verb, data.adj, data.adv");
     cli_add_flag(options, "directed", &o->directed, "one-way synonyms stay one-way");
     cli_add_list(options, "antonyms", &a->antonyms, "FILE", "pairs to keep apart (repeatable)");
     vocabulary_options(options, a);

@@ -306,7 +306,7 @@ static void test_kernel_rows_are_checked(void **state)
     assert_int_equal(spec.k, 7);
     const char *bad[] = {"topk", "topk:", "topk:0", "topk:x", "topk:-1", "topk:99999999999", "components", ""};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_fails(sf_kernel_spec_parse(&spec, bad[i], &error), SAFER_INVALID, "expected topk:K");
+        assert_fails(sf_kernel_spec_parse(&spec, bad[i], &error), SAFER_INVALID, "it must be topk:K");
 }
 
 /* The product of the R smallest, never above the exact one. */

@@ -16,9 +16,9 @@
 
 static safer_status check(const safer_lexicon_options *o, safer_error *error)
 {
-    if (!o->vectors) return sf_fail(error, SAFER_INVALID, "vectors: a file of word vectors is needed");
+    if (!o->vectors) return sf_fail(error, SAFER_INVALID, "`vectors`: a file of word vectors is needed");
     if (o->table || o->directed)
-        return sf_fail(error, SAFER_INVALID, "table and directed are for importing, not for building");
+        return sf_fail(error, SAFER_INVALID, "`table` and `directed` are for importing, not for building");
     return SAFER_OK;
 }
 

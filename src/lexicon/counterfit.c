@@ -67,8 +67,8 @@ safer_status sf_constraints_parse(sf_constraints *constraints, const char *bytes
         p = newline ? newline + 1 : end;
         if (fields == 0) continue;
         if (fields != 2) {
-            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %zu words where a pair is expected", name, line,
-                             fields);
+            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %zu word%s where a pair is expected", name, line,
+                             fields, fields == 1 ? "" : "s");
             goto done;
         }
         uint32_t a = SF_NONE, b = SF_NONE;

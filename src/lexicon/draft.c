@@ -115,20 +115,20 @@ static safer_status check_options(const safer_lexicon_options *o, safer_error *e
 {
     sf_kernel_spec spec;
     if (o->counterfit < 0 || o->counterfit > 100000)
-        return sf_fail(error, SAFER_INVALID, "counterfit: %d steps (0 to 100000)", o->counterfit);
+        return sf_fail(error, SAFER_INVALID, "`counterfit`: %d steps (0 to 100000)", o->counterfit);
     if (o->all_but_the_top < 0)
-        return sf_fail(error, SAFER_INVALID, "all_but_the_top: %d directions", o->all_but_the_top);
+        return sf_fail(error, SAFER_INVALID, "`all_but_the_top`: %d directions", o->all_but_the_top);
     if (!isfinite(o->threshold) || (o->metric == SAFER_METRIC_COSINE && (o->threshold <= 0 || o->threshold > 1)))
-        return sf_fail(error, SAFER_INVALID, "threshold: %g (above 0, at most 1)", o->threshold);
+        return sf_fail(error, SAFER_INVALID, "`threshold`: %g (above 0, at most 1)", o->threshold);
     if (o->metric != SAFER_METRIC_COSINE && o->metric != SAFER_METRIC_DOT)
-        return sf_fail(error, SAFER_INVALID, "metric: unknown");
+        return sf_fail(error, SAFER_INVALID, "`metric`: unknown");
     if (o->max_component == 1)
-        return sf_fail(error, SAFER_INVALID, "max_component: 1 (0: any size; otherwise at least 2 words)");
-    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
-    if (!o->kernel) return sf_fail(error, SAFER_INVALID, "kernel: none given");
+        return sf_fail(error, SAFER_INVALID, "`max_component`: 1 (0: any size; otherwise at least 2 words)");
+    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
+    if (!o->kernel) return sf_fail(error, SAFER_INVALID, "`kernel`: none given");
     if (sf_kernel_spec_parse(&spec, kernel_of(o), NULL) != SAFER_OK)
         return sf_fail(error, SAFER_INVALID,
-                       "kernel \"%s\": expected auto, topk:K (K at least 1), component or representative", o->kernel);
+                       "`kernel` \"%s\": expected auto, topk:K (K at least 1), component or representative", o->kernel);
     return SAFER_OK;
 }
 
@@ -354,7 +354,7 @@ safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *
     sf_graph graph = {0};
     size_t added = 0;
     if (draft->words.count == 0)
-        return sf_fail(error, SAFER_INPUT, "no word is left: check the vocabulary, the data and min_count");
+        return sf_fail(error, SAFER_INPUT, "no word is left: check the vocabulary, the data and `min_count`");
     SF_TRY(note_refused(draft, error));
     SF_TRY(sf_draft_prune(draft, error));
     SF_TRY(sf_draft_cut(draft, error));

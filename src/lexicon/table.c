@@ -334,8 +334,8 @@ static safer_status edits_line(void *context, const char *begin, const char *end
         fields++;
     }
     if (fields > 2 || (fields == 2 && !job->pairs_allowed))
-        return sf_fail(error, SAFER_INPUT, "%s, line %zu: %zu words where %s expected", job->name, line, fields,
-                       job->pairs_allowed ? "one or two are" : "one is");
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: %zu word%s where %s expected", job->name, line, fields,
+                       fields == 1 ? "" : "s", job->pairs_allowed ? "one or two are" : "one is");
     if (ids[0] == SF_NONE || (fields == 2 && ids[1] == SF_NONE)) {
         job->edits->unknown++;
     } else if (fields == 1) {
