@@ -9,7 +9,7 @@ const cli_group cli_groups[] = {
      .examples = "  safer lexicon import --table synonyms.tsv --kernel component -o words.lex\n"
                  "  safer lexicon show words.lex good\n",
      .verbs = {&cli_lexicon_build, &cli_lexicon_import, &cli_lexicon_export, &cli_lexicon_show, &cli_lexicon_stats,
-               &cli_lexicon_check}},
+               &cli_lexicon_check, &cli_lexicon_diff, &cli_lexicon_audit}},
     {.name = "train", .verbs = {&cli_train}},
     {.name = "certify", .verbs = {&cli_certify}},
     {.name = "predict", .verbs = {&cli_predict}},

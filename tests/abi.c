@@ -21,6 +21,8 @@ int main(void)
     SIZE(safer_lexicon_info);
     SIZE(safer_word);
     SIZE(safer_survey);
+    SIZE(safer_doubtful);
+    SIZE(safer_audit_options);
     SIZE(safer_device);
     SIZE(safer_remote_options);
     SIZE(safer_traffic);
@@ -52,6 +54,7 @@ int main(void)
     VALUES(safer_format);
     VALUES(safer_metric);
     VALUES(safer_export);
+    VALUES(safer_doubt);
     VALUES(safer_precision);
     VALUES(safer_profile);
     VALUES(safer_arch);

@@ -36,7 +36,7 @@ sys.dont_write_bytecode = True
 import interface  # noqa: E402
 
 DONE, USAGE, INPUT, SYSTEM, INTERRUPTED = 0, 2, 3, 4, 130
-ACTIONS = ("build", "import", "export", "show", "stats", "check")
+ACTIONS = ("build", "import", "export", "show", "stats", "check", "diff", "audit")
 WORDNET = pathlib.Path("/usr/share/wordnet")
 ESCAPE = "\033["
 
@@ -1061,6 +1061,62 @@ class Lexicons(Case):
         writer.join()
         self.assertIn("pipe", report["kernel_choice"]["untried"])
         self.refused(lexicon("import", "--table", "pairs.tsv", "--kernel", "best", "-o", "x.lex"), USAGE, "expected auto, topk:K")
+
+    def test_diff(self):
+        """words, pairs, cuts, kernels, protected words and folds that differ; 0 and 1"""
+        one = self.lex("import", "--table", write("d1.tsv", "hot\twarm heated\nbig\tlarge\nthe\ton\n"), "--kernel", "component")[0]
+        same = self.lex("import", "--table", write("d2.tsv", "large\tbig\nheated\thot\nwarm\thot\nthe\ton\n"), "--kernel", "component")[0]
+        result = lexicon("diff", one, same)  # other numbers for the same words
+        self.assertEqual((result.code, result.out), (DONE, "the same words, pairs, kernel, cuts, protected words and fold\n"))
+        other = self.lex("import", "--table", write("d3.tsv", "hot\twarm\nbig\thuge\nthe\ton\n"), "--antonyms", write("d3.ant", "hot warm\n"),
+                         "--kernel", "representative", "--protect", "none", "--fold", "case")[0]
+        result = lexicon("diff", one, other, "--json")
+        self.assertEqual(result.code, 1)
+        found = json.loads(result.out)
+        self.assertEqual((found["same"], found["first"]["words"], found["second"]["words"]), (False, ["heated", "large"], ["huge"]))
+        self.assertEqual(found["first"]["pairs"], [["hot", "warm"], ["hot", "heated"], ["big", "large"]])
+        self.assertEqual(found["second"]["pairs"], [["big", "huge"], ["the", "on"]])
+        self.assertEqual((found["first"]["cuts"], found["second"]["cuts"]), ([], [["hot", "warm"]]))
+        self.assertEqual((found["first"]["kernel"], found["second"]["fold"], found["second"]["protected"]), ("component", "case", []))
+        self.assertEqual(found["drawn"], ["hot", "warm", "big", "on"])  # "the" draws itself in both
+        result = lexicon("diff", one, other)
+        for line in ("words       2 only in the first, 1 only in the second", "  - heated", "  + huge", "  + the on", "kernel      component and representative",
+                     "drawn       4 words of both from other words", "fold        none and case"):
+            self.assertIn(line + "\n", result.out)
+        many = self.lex("import", "--table", write("d4.tsv", "".join(f"w{a}{b}\tv{a}{b}\n" for a in "abcde" for b in "abc")))[0]
+        self.assertIn("... 20 more (--all)", lexicon("diff", many, one).out)
+        self.assertNotIn("more (--all)", lexicon("diff", many, one, "--all").out)
+
+    def test_audit(self):
+        """doubtful pairs, the worst first; asked about one by one, what is refused goes into a file that --exclude takes"""
+        (temporary / "wna").mkdir(exist_ok=True)
+        write("wna/data.adj", "00000100 00 a 01 warm 0 001 ! 00000200 a 0101 | x\n00000200 00 a 01 cold 0 001 ! 00000100 a 0101 | y\n")
+        write("wna/data.verb", "00000100 29 v 01 run 0 000 | z\n")
+        write("wna/data.noun", "00000100 29 n 02 reel 0 film 0 000 | z\n")
+        write("wna/data.adv", "")
+        write("a.vec", "warm 1 0\ncold 0.99 0.1\nheated 0.9 0.4\nfilm 0.1 1\nmovie 0 1\nthe 0.5 0.5\n")
+        write("a.tsv", "warm\tcold heated film\nfilm\tmovie\nthe\tmovie\n")
+        common = ("import", "--table", "a.tsv", "--vectors", "a.vec", "--protect", "none")
+        name, _ = self.lex(*common)
+        found = json.loads(self.ok(lexicon("audit", name, "--wordnet", "wna", "--distant", 0.5, "--json")))
+        self.assertEqual([(pair["word"], pair["synonym"], pair["doubts"]) for pair in found["list"]],
+                         [("movie", "the", ["function word"]), ("warm", "cold", ["antonyms"]), ("warm", "film", ["part of speech", "distant"])])
+        self.assertEqual((found["pairs"], found["doubtful"], found["counts"]["distant"]), (5, 3, 1))
+        self.assertAlmostEqual(found["list"][2]["similarity"], 0.1 / math.sqrt(1.01), delta=1e-6)
+        self.assertEqual(self.ok(lexicon("audit", name, "--distant", 0.5, "--antonyms", write("a.ant", "cold warm\n"))).splitlines(),
+                         ["movie\tthe\t0.7071\tfunction word", "warm\tcold\t0.9949\tantonyms", "warm\tfilm\t0.0995\tdistant"])
+        answers = subprocess.run([program, "lexicon", "audit", name, "--wordnet", "wna", "--distant", "0.5", "-o", "refused.txt"], cwd=temporary,
+                                 input="y\nwhat\nn\n", capture_output=True, text=True, timeout=60)
+        self.assertEqual((answers.returncode, (temporary / "refused.txt").read_text()), (DONE, "warm cold\n"))
+        self.assertRegex(answers.stdout, r"kept +1 pair\nrefused +1 pair\n")
+        again = subprocess.run([program, "lexicon", "audit", name, "--wordnet", "wna", "--distant", "0.5", "-o", "refused.txt"], cwd=temporary,
+                               input="y\nn\n", capture_output=True, text=True, timeout=60)
+        self.assertNotIn("warm  cold", again.stderr)
+        self.assertEqual((temporary / "refused.txt").read_text(), "warm cold\nwarm film\n")
+        fewer, report = self.lex(*common, "--exclude", "refused.txt")
+        self.assertEqual((report["excluded_pairs"], self.synonyms(fewer)["warm"]), (2, {"heated"}))
+        self.refused(lexicon("audit", name, "-o", "x", "--json"), USAGE, "--json")
+        self.refused(lexicon("audit", name, "--wordnet", "nowhere"), SYSTEM, "nowhere/data.noun")
 
     def test_overlaps_of_all_kernels(self):
         """overlaps recomputed with fractions for topk of many K, component, representative"""

@@ -240,6 +240,8 @@ CASES = {
     "lexicon show": (("lexicon", "show", "pipe", "good"), Pipe()),
     "lexicon stats": (("lexicon", "stats", "pipe"), Pipe()),
     "lexicon check": (("lexicon", "check", "pipe"), Pipe()),
+    "lexicon diff": (("lexicon", "diff", "pipe", "words.lex"), Pipe()),
+    "lexicon audit": (("lexicon", "audit", "pipe"), Pipe()),
     "train, data": (("train", "--arch", "ngram", "--data", "pipe", "-o", "o.safetensors"), Pipe()),
     "train, unpacking": (("train", "--arch", "ngram", "--data", "pipe", "--format", "tsv", "-o", "o.safetensors"), Pipe(gzip.compress(bytes(1 << 22)))),
     "train, cnn": (("train", "--arch", "cnn", *DEMO, "--lexicon", "demo.lex", *ENDLESS, "-o", "o.safetensors"), Busy()),

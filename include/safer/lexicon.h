@@ -218,6 +218,37 @@ typedef int (*safer_write)(void *context, const char *bytes, size_t length);
 SAFER_API safer_status safer_lexicon_export(const safer_lexicon *lexicon, safer_export what, int json,
                                             safer_write write, void *context, safer_error *error);
 
+/* Why a pair of synonyms is doubtful, the worst first. */
+typedef enum safer_doubt {
+    SAFER_DOUBT_FUNCTION_WORD, /* one of them is an English function word */
+    SAFER_DOUBT_ANTONYMS,      /* they are antonyms */
+    SAFER_DOUBT_SPEECH,        /* WordNet has both, and no part of speech is common to them */
+    SAFER_DOUBT_DISTANT        /* they are less similar than asked for */
+} safer_doubt;
+SAFER_NAMED(safer_doubt); /* "function word", "antonyms", "part of speech", "distant" */
+
+/* A doubtful pair, by the numbers of its words, the smaller first unless it counts one way only. */
+typedef struct safer_doubtful {
+    uint32_t word, synonym;
+    unsigned doubts;   /* 1 << SAFER_DOUBT_..., all that apply */
+    double similarity; /* as the lexicon has it, or the cosine of its vectors; NAN: not known */
+} safer_doubtful;
+
+typedef struct safer_audit_options {
+    size_t size;
+    const char *wordnet;         /* a folder with WordNet, for antonyms and parts of speech. May be NULL */
+    const char *const *antonyms; /* files, two words per line */
+    size_t antonyms_count;
+    double distant; /* pairs below this similarity are distant; 0.82 */
+} safer_audit_options;
+
+SAFER_OPTIONS(safer_audit_options);
+
+/* The pairs of a lexicon that a person should look at, those with the worst doubt first, then the least similar.
+ * *out ends with free(). */
+SAFER_API safer_status safer_lexicon_audit(safer_doubtful **out, size_t *count, const safer_lexicon *lexicon,
+                                           const safer_audit_options *options, safer_error *error);
+
 /* A fold: the function Phi that brings a text to its canonical spelling (docs/fold.md). All texts with the same Phi are
  * one text to whoever reads them with a lexicon that has it. Immutable. */
 typedef struct safer_fold safer_fold;

@@ -51,6 +51,7 @@ NAMED(safer_status, "status", SAFER_STATUS_MAP(TEXT));
 NAMED(safer_format, "format", "auto", "tsv", "csv", "jsonl", "fasttext", "folder");
 NAMED(safer_metric, "metric", "cosine", "dot");
 NAMED(safer_export, "export", "synonyms", "kernel", "overlap", "cuts");
+NAMED(safer_doubt, "doubt", "function word", "antonyms", "part of speech", "distant");
 NAMED(safer_precision, "precision", "bf16", "f32", "portable");
 NAMED(safer_profile, "profile", "json", "kserve", "tei", "openai");
 NAMED(safer_arch, "arch", "ngram", "bow", "cnn", "charcnn", "bert");
