@@ -73,6 +73,46 @@ class Answers(Serve):
         records = self.compare(("--model", "bow.model", "--lexicon", "3.lex"), "3.tsv", "--method", "ibp")
         self.assertIn("margins", records[0])
 
+    def test_terms(self):
+        """radius, delta and n of a request: the certificates of safer certify with these, other requests as before"""
+        rows = texts_of("demo/test.tsv", 40)
+        body = {"texts": [text for _, text in rows], "labels": [label for label, _ in rows]}
+        with self.serving(*WITH_K, "--seed", 5, "--n", "900", "--threads", 3) as server:
+            usual = server.post("/v1/certify", body)[1]["certificates"]
+            for k, terms in enumerate(({"radius": 1}, {"radius": "all", "delta": 0.0001}, {"n": 60}, {"n": 300, "delta": 0.001, "radius": 2})):
+                options = [word for name, value in terms.items() for word in (f"--{name}", value)]
+                n = terms.get("n", 900)
+                self.ok(run("certify", *WITH_K, "--data", "demo/test.tsv", "--limit", 40, "--seed", 5, "--n", n, "--n0", n, *options, "-o", f"terms{k}.jsonl", "--json", "--quiet"))
+                records = [bare(record) for record in read_run(f"terms{k}.jsonl")[1]]
+                self.assertEqual(server.post("/v1/certify", {**body, **terms})[1]["certificates"], records, terms)
+                self.assertNotEqual(records, usual, terms)
+                self.assertEqual(server.post("/v1/certify", body)[1]["certificates"], usual, "the terms of a request are its own")
+            for terms in ({"delta": 0.011}, {"delta": 0}, {"delta": True}, {"n": 901}, {"n": 0}, {"n": "60"}, {"radius": 0}, {"radius": -1}, {"radius": 1.5}, {"model": "second"}):
+                status, fault = server.post("/v1/predict", {"text": TEXT, **terms})
+                self.assertEqual((status, fault["error"]["code"]), (400, "bad_request"), terms)
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:  # different terms at a time do not mix
+                asked = [{"text": text, "n": 40 + 20 * (i % 5), "delta": 0.01 / (1 + i % 3)} for i, (_, text) in enumerate(rows)]
+                alone = [server.post("/v1/predict", one)[1] for one in asked]
+                self.assertEqual(list(pool.map(lambda one: server.post("/v1/predict", one)[1], asked)), alone)
+
+    def test_second(self):
+        """a second model: the answers of a server with that model alone"""
+        texts = [text for _, text in texts_of("demo/test.tsv", 30)]
+        lexicon = WITH_K[2:]
+        with self.serving("--model", "r.model", *lexicon, "--seed", 3) as server:
+            expected = server.post("/v1/predict", {"texts": texts})[1]
+        with self.serving(*WITH_K, "--second", "r.model", "--seed", 3) as server:
+            told = json.loads(server.get("/v1/model")[1])["second"]
+            self.assertEqual((told["name"], told["sha256"]), ("r.model", test_cli.sha256_of("r.model")))
+            first = server.post("/v1/predict", {"texts": texts})[1]
+            self.assertEqual(server.post("/v1/predict", {"texts": texts, "model": "second"})[1], expected)
+            self.assertEqual(server.post("/v1/predict", {"texts": texts, "model": "first"})[1], first)
+            self.assertNotEqual(first, expected)
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: "reloaded" in server.messages())
+            self.assertEqual(server.post("/v1/predict", {"texts": texts, "model": "second"})[1], expected, "it stays")
+        self.refused(run("serve", *WITH_K, "--second", "none.model"), SYSTEM, "none.model")
+
     def test_without_labels(self):
         """without labels the prediction is certified, as by certify --unlabelled"""
         name = "unlabelled.jsonl"
@@ -189,8 +229,24 @@ class Answers(Serve):
                     "--kernel", "component", "--fold", "standard", "-o", "folded.lex", "--quiet"))
         text = "\U0001f600 f\u200bilm \ufb01ne; \u00bd g\u043e\u043ed \ufdfa"
         with self.serving(*WITH_K[:2], "--lexicon", "folded.lex") as server:
-            words = server.post("/v1/words", {"text": text})[1]["words"]
+            found = server.post("/v1/words", {"text": text})[1]
+            same = server.post("/v1/words", {"text": "good film"})[1]["fold"]
+            many = server.post("/v1/words", {"text": "A " * 2500})[1]["fold"]
+        words, fold = found["words"], found["fold"]
         units, raw = text.encode("utf-16-le"), text.encode()
+        folded = json.loads(self.ok(run("fold", "--lexicon", "folded.lex", "--json", text)))
+        self.assertEqual((fold["text"], fold["steps"], fold["unicode"]), (folded["texts"][0]["folded"], folded["steps"], folded["unicode"]))
+        again, at = "", 0  # the text that was sent, with what stands in the places instead
+        for place in fold["places"]:
+            self.assertEqual(units[2 * place["utf16"][0]:2 * place["utf16"][1]].decode("utf-16-le"), raw[slice(*place["bytes"])].decode())
+            again += raw[at:place["bytes"][0]].decode() + place["to"]
+            at = place["bytes"][1]
+        self.assertEqual(again + raw[at:].decode(), fold["text"])
+        self.assertEqual([raw[slice(*place["bytes"])].decode() for place in fold["places"]],
+                         ["f\u200b", "\ufb01", "\u00bd", "\u043e\u043e", "\ufdfa"])
+        self.assertEqual(fold["place_count"], 5)
+        self.assertEqual((same["text"], same["places"], same["place_count"]), ("good film", [], 0))
+        self.assertEqual((len(many["places"]), many["place_count"]), (2000, 2500))
         sent = [raw[slice(*word["bytes"])].decode() for word in words]
         self.assertEqual([units[2 * a:2 * b].decode("utf-16-le") for a, b in (word["utf16"] for word in words)], sent)
         self.assertEqual(sent, ["f\u200bilm", "\ufb01ne", "g\u043e\u043ed", "", "", "", "\ufdfa"])
@@ -202,6 +258,7 @@ class Answers(Serve):
         with self.serving(*WITH_K) as server:
             found = server.post("/v1/words", {"text": text})[1]
             certificate = server.post("/v1/certify", {"text": text})[1]["certificates"][0]
+        self.assertIsNone(found["fold"])
         units, raw = text.encode("utf-16-le"), text.encode()
         for word in found["words"]:
             begin, end = word["utf16"]
@@ -246,7 +303,7 @@ class Errors(Serve):
             (b'{"text": 5}', "bad_request"), (b'{"text": ["a"]}', "bad_request"), (b'{"texts": "a"}', "bad_request"),
             (b'{"texts": []}', "bad_request"), (b'{"texts": [1]}', "bad_request"),
             (b'{"texts": ["a", null]}', "bad_request"),
-            (b'{"text": "a", "texts": ["b"]}', "bad_request"), (b'{"text": "a", "n": 5}', "bad_request"),
+            (b'{"text": "a", "texts": ["b"]}', "bad_request"), (b'{"text": "a", "m": 5}', "bad_request"),
             (b'{"Text": "a"}', "bad_request"),
             (b'{"text": "a", "\\u0000": 1}', "bad_json"),
         ]
@@ -595,9 +652,11 @@ class Published(Serve):
             check(answer, schemas["Answer"])
             check(server.post("/v1/certify", {"text": "good"})[1], schemas["CertifyAnswer"])
         self.assertEqual((answer["exact"], answer["assumes"], tables[0]), (True, ["the model is a function of the text"], set(answer) | {"tokens", "edits"}))
-        self.assertEqual(tables[1:4], [set(schemas["WordsAnswer"]["properties"]), set(schemas["Word"]["properties"]),
+        for request, texts in (("Predict", {"text", "texts"}), ("Certify", {"text", "texts", "label", "labels"}), ("Stream", {"text", "label"})):
+            self.assertEqual(tables[1] | texts, set(schemas[request + "Request"]["properties"]))
+        self.assertEqual(tables[2:5], [set(schemas["WordsAnswer"]["properties"]), set(schemas["Word"]["properties"]),
                                        set(schemas["Entry"]["properties"])])
-        self.assertEqual(tables[4], set(schemas["Model"]["properties"]))
+        self.assertEqual(tables[5], set(schemas["Model"]["properties"]))
 
     def test_page(self):
         """the explorer needs nothing from elsewhere, and its policy allows nothing else"""
