@@ -121,7 +121,7 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
     return json_pack(
         "{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I,"
-        " s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:o, s:I, s:s?, s:s?, s:f, s:f}",
+        " s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:o, s:I, s:I, s:s?, s:s?, s:f, s:f}",
         "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "texts", N(s->texts), "examples",
         N(s->texts), "skipped", N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts),
         "adversarial_accuracy", share((double)held, (double)s->texts), "adversarial_interval",
@@ -132,8 +132,8 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
         "queries", N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited",
         N(s->limited), "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds",
         s->seconds, "seed", N(o->seed), "resumed", N(s->resumed), "delete", cli_deletion_json(o->deletion), "words",
-        N(s->words), "same_pos", o->same_pos, "vectors", o->vectors, "min_cosine", o->min_cosine, "min_similarity",
-        o->min_similarity);
+        N(s->words), "groups", N(o->deletion.groups), "same_pos", o->same_pos, "vectors", o->vectors, "min_cosine",
+        o->min_cosine, "min_similarity", o->min_similarity);
 }
 
 static void print_time(uint64_t queries, uint64_t checks, size_t texts, double seconds, size_t resumed, uint64_t seed)
@@ -182,7 +182,8 @@ static void print_summary(const safer_attack_summary *s, const safer_attack_opti
                cli_mean((double)s->changed / (double)s->succeeded, 1),
                cli_share(s->changed_share / (double)s->succeeded, 1));
     if (s->without_choices) printf("trivial      %s in which no word can change\n", cli_texts(s->without_choices));
-    if (s->limited) printf("limited      %s attacks ended because --max-queries were used up\n", cli_count(s->limited));
+    if (s->limited)
+        printf("limited      %s ended because --max-queries were used up\n", cli_some(s->limited, "attack", "attacks"));
     if (s->words) printf("words        %s asked about once, for all texts\n", cli_count(s->words));
     print_time(s->queries, s->checks, s->texts, s->seconds, s->resumed, o->seed);
 }
@@ -191,19 +192,19 @@ static json_t *against_json(const safer_against_summary *s, json_t *violations, 
 {
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O,"
-        " s:o, s:I, s:I}",
+        " s:o, s:I, s:I, s:I}",
         "texts", N(s->texts), "examples", N(s->texts), "certified", N(s->certified), "exact", N(s->exact), "untouched",
         N(s->untouched), "limited", N(s->limited), "violations", N(s->violations), "violations_exact",
         N(s->violations_exact), "sampled", N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level",
         SAFER_AGAINST_LEVEL, "alarm", s->alarm, "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks),
         "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed",
         N(seed), "resumed", N(s->resumed), "found", violations, "delete", cli_deletion_json(s->deletion),
-        "certified_edits", N(s->certified_edits), "words", N(s->words));
+        "certified_edits", N(s->certified_edits), "words", N(s->words), "groups", N(s->deletion.groups));
 }
 
 static void print_against(const safer_against_summary *s, const safer_model *model, uint64_t seed)
 {
-    const int deletes = s->deletion.keep || s->deletion.chance > 0;
+    const int deletes = cli_deletes(s->deletion);
     print_texts(s->texts, s->resumed);
     printf("certified    %s at radius 1 or more%s, %s of them exactly%s\n", cli_count(s->certified),
            deletes ? " or against edits" : "", cli_count(s->exact),
@@ -228,7 +229,7 @@ static void print_against(const safer_against_summary *s, const safer_model *mod
 /* What a command line asks for. */
 typedef struct request {
     const char *lexicon, *output, *against, *method, *radius, *deletion, *shard;
-    uint64_t batch, show;
+    uint64_t batch, show, groups;
     int resume;
     cli_model_flags model;
     cli_data data;
@@ -264,6 +265,7 @@ static void list(cli_options *options, void *into)
     cli_add_string(
         options, "delete", &r->deletion, "P",
         "smoothed: draws delete every word, number and mark with this chance, or by length: " CLI_DELETE_HELP);
+    cli_add_uint(options, "groups", &r->groups, "G", "smoothed: votes of G groups in place of draws");
     cli_add_uint(options, "seed", &r->options.seed, "N", "of the random choices and draws (default {default})");
     cli_add_uint(options, "batch", &r->batch, "N",
                  "texts asked at once (default {default}); results do not depend on it");
@@ -308,6 +310,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
+    if (r->output) cli_interrupt_again(CLI_RESUME);
     if (r->output) cli_model_need_name(&r->model, verb);
     if (r->crew.mpi) cli_model_need_labels(&r->model, verb);
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
@@ -319,10 +322,11 @@ static void check_request(request *r)
     if (o->max_queries > INT64_MAX)
         cli_misuse(verb, "--max-queries %llu: too many", (unsigned long long)o->max_queries);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
-    o->deletion = cli_deletion(r->deletion, verb);
-    const int deletes = o->deletion.keep || o->deletion.chance > 0;
-    if (deletes && r->against) cli_misuse(verb, "--delete and --against: the draws are those of the run");
-    if (deletes && !o->smoothed) cli_misuse(verb, "--delete needs --smoothed: only draws delete");
+    o->deletion = cli_deletion(r->deletion, r->groups, verb);
+    const int deletes = cli_deletes(o->deletion);
+    const char *given = r->groups ? "--groups" : "--delete";
+    if (deletes && r->against) cli_misuse(verb, "%s and --against: the draws are those of the run", given);
+    if (deletes && !o->smoothed) cli_misuse(verb, "%s needs --smoothed: only the smoothed classifier has them", given);
     if (o->words < 1) cli_misuse(verb, "--words 0: at least 1");
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
     check_likeness(r);
@@ -337,9 +341,7 @@ static int attack(request *r, const safer_model *model, const safer_lexicon *lex
     safer_error error = {0};
     safer_attack_summary summary;
     if (safer_attack(&summary, r->output, r->resume, model, lexicon, data, &r->options, &error) != SAFER_OK) {
-        const int code = cli_fail(&error);
-        if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
-        return code;
+        return cli_fail(&error);
     }
     if (cli_crew_helps()) return CLI_DONE;
     cli_progress_clear();
@@ -367,9 +369,7 @@ static int cross_check(request *r, const safer_model *model, const safer_lexicon
     safer_against_summary summary;
     if (safer_attack_against(&summary, r->against, r->output, r->resume, model, lexicon, data, &r->options, &error) !=
         SAFER_OK) {
-        const int code = cli_fail(&error);
-        if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
-        return code;
+        return cli_fail(&error);
     }
     if (cli_crew_helps()) return CLI_DONE;
     cli_progress_clear();

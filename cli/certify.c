@@ -54,6 +54,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
+    if (r->output) cli_interrupt_again(CLI_RESUME);
     if (r->output) cli_model_need_name(&r->model, verb);
     if (r->gates.not_worse_than && !r->output) cli_misuse(verb, "--not-worse-than needs -o FILE: records are compared");
     cli_gates_finish(&r->gates, verb);
@@ -97,13 +98,13 @@ static int certify(const request *r, const safer_model *model, const safer_lexic
         status = safer_certify(&summary, r->output, r->resume, model, lexicon, data, &r->certify.options, &error);
     const int certified = status == SAFER_OK && !cli_crew_helps();
     if (certified) {
+        cli_interrupt_again(NULL);
         status = cli_verdict_reach(&verdict, &r->gates, &summary, r->output, &error);
         if (status != SAFER_OK) cli_verdict_free(&verdict); /* nothing can be said of it */
         print_results(r, model, &summary, &verdict);
         code = cli_verdict_code(&verdict);
     }
     if (status != SAFER_OK) code = cli_fail(&error);
-    if (!certified && code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
     safer_summary_free(&summary);
     cli_verdict_free(&verdict);
     return code;
@@ -185,7 +186,7 @@ static json_t *radius_json(size_t radius)
 /* What the share is worth: of how many changed words it speaks, and how often it may be wrong. */
 static void print_claim(const safer_verification *v)
 {
-    const int bounds = v->method == SAFER_METHOD_IBP;
+    const int bounds = v->method == SAFER_METHOD_IBP, groups = v->method == SAFER_METHOD_GROUPS;
     if (bounds || v->radius == SAFER_ALL)
         printf("claimed: any number of words changed");
     else
@@ -194,6 +195,8 @@ static void print_claim(const safer_verification *v)
     if (v->edits) printf(", and at most %s", cli_edits(edits, v->edit_kind, v->edits));
     if (bounds)
         printf(", by interval bounds\n");
+    else if (groups)
+        printf(", by votes of %s groups\n", cli_count(v->deletion.groups));
     else
         printf("; delta %s for %s, alpha %s\n", cli_real(v->delta), v->family_wise ? "all texts together" : "each text",
                cli_real(v->alpha));
@@ -211,15 +214,18 @@ static void print_verification(const safer_verification *v, int files, int model
                                      "family_wise", v->family_wise, "alpha", v->alpha, "checked",
                                      phrases_json(v->checked), "not_checked", phrases_json(v->not_checked)));
         if (v->edits)
-            cli_extend(result, json_pack("{s:o, s:I, s:s}", "delete", cli_deletion_json(v->deletion), "edits",
-                                         (json_int_t)v->edits, "edit_kind", safer_edit_kind_name(v->edit_kind)));
+            cli_extend(result,
+                       json_pack("{s:o, s:I, s:s}", v->deletion.groups ? "groups" : "delete",
+                                 v->deletion.groups ? json_integer((json_int_t)v->deletion.groups)
+                                                    : cli_deletion_json(v->deletion),
+                                 "edits", (json_int_t)v->edits, "edit_kind", safer_edit_kind_name(v->edit_kind)));
         cli_shard_add_json(result, v->shard, v->shards);
         cli_print_json(result);
         return;
     }
     cli_caution_print(s);
     if (v->shards) printf("part %s of %s: ", cli_count(v->shard), cli_count(v->shards));
-    printf("%s records hold%s; %s\n", cli_count(s->texts),
+    printf("%s%s; %s\n", cli_some(s->texts, "record holds", "records hold"),
            model   ? ", and the model gives the same again"
            : files ? ", and are those of these texts"
                    : "",

@@ -136,6 +136,8 @@ void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail(const safer_error *error);
 int cli_code(safer_status status);
+const char *cli_message(const safer_error *error); /* with options for the library's members; until the next call */
+void cli_message_for(const cli_verb *verb);        /* whose options are meant */
 _Noreturn void cli_no_memory(void); /* the message and the exit status for it; not while a file is being written */
 _Noreturn void cli_misuse(const cli_verb *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -154,6 +156,10 @@ int cli_finish(int code);
 void cli_interrupt_start(void);
 void cli_interrupt_grace(int grace);
 int cli_interrupted(void);
+#define CLI_RESUME "continue with --resume"
+void cli_interrupt_again(const char *how); /* how to go on afterwards, as "continue with --resume"; borrowed */
+const char *cli_interrupt_advice(void);    /* what was given there, or NULL */
+const char *cli_interrupt_name(void);      /* "Ctrl-C" or "SIGTERM" */
 
 /* For a process of many (--mpi): it stays for a little longer when it is interrupted, so that others find that it is
  * there; a silent one prints nothing. And what its exit status is then, when not CLI_INTERRUPTED. */

@@ -20,7 +20,7 @@ static void list(cli_options *options, void *into)
     request *r = into;
     *r = (request){.seed = 1, .gates = cli_gates_default(), .model = cli_model_default(), .data = cli_data_default()};
     cli_add_heading(options, "What");
-    cli_add_output(options, "output", &r->output, "DIR", "where to write the files (also -o DIR)");
+    cli_add_output(options, "output", &r->output, "FOLDER", "where to write the files (also -o FOLDER)");
     cli_add_path(options, "baseline", &r->baseline, "RUN", "list the texts that held in this run and do not any more");
     cli_add_path(options, "model-card", &r->card, "FILE",
                  "take name, version, license, tags and link from it: Markdown or JSON");
@@ -72,7 +72,7 @@ static safer_status write_evidence(cli_verdict *verdict, const request *r, const
 static void check_request(request *r)
 {
     const cli_verb *verb = &cli_evidence;
-    if (!r->output) cli_misuse(verb, "-o DIR is needed: where to write the files");
+    if (!r->output) cli_misuse(verb, "-o FOLDER is needed: where to write the files");
     if (r->baseline && r->gates.not_worse_than)
         cli_misuse(verb, "--baseline and --not-worse-than: one of them; the second requires more");
     if ((r->lexicon != NULL) != (r->data.path != NULL)) cli_misuse(verb, "--lexicon and --data: both or none");
@@ -120,7 +120,7 @@ static int run(void *from, char **arguments, size_t count)
 const cli_verb cli_evidence = {
     .name = "evidence",
     .brief = "what other programs read about a run: CycloneDX, in-toto, SARIF, JUnit, Markdown",
-    .usage = "RUN.jsonl [--baseline BASE.jsonl] [--require ACC] [options] -o DIR",
+    .usage = "RUN.jsonl [--baseline BASE.jsonl] [--require ACC] [options] -o FOLDER",
     .summary = "Checks a run of certify and writes five files about it: bom.cdx.json (CycloneDX 1.6),\n"
                "statement.intoto.json (in-toto, to be signed), results.sarif (SARIF 2.1.0), junit.xml and\n"
                "summary.md. Requirements that are not met, and certificates lost against a baseline, stand in\n"

@@ -16,13 +16,29 @@
 enum { GRACE_US = 400000, SHARED_US = 2500000 };
 
 static volatile sig_atomic_t interrupted, graceful, silent, grace_us = GRACE_US, exit_code = CLI_INTERRUPTED;
+static const char *volatile again; /* how to go on from here; NULL: nothing is kept */
 
+/* write() alone is allowed here. */
+static void put(const char *text)
+{
+    size_t length = 0;
+    while (text[length]) length++;
+    if (write(STDERR_FILENO, text, length) < 0) { /* nobody reads it */
+    }
+}
+
+/* Ctrl-C at a verb that has nothing to lose says enough by itself; what ends by another's wish says so. */
 static void end_now(int number)
 {
-    static const char line[] = "\r\033[Ksafer: cancelled\n"; /* in place of a progress line */
-    const size_t clear = isatty(STDERR_FILENO) ? 0 : 4;
-    if (number == SIGALRM && !silent && exit_code == CLI_INTERRUPTED &&
-        write(STDERR_FILENO, line + clear, sizeof line - 1 - clear) < 0) { /* nobody reads it */
+    const char *advice = again;
+    if (!interrupted && number != SIGALRM) interrupted = number;
+    if (!silent && exit_code == CLI_INTERRUPTED && (interrupted == SIGTERM || graceful)) {
+        if (isatty(STDERR_FILENO)) put("\r\033[K"); /* in place of a progress line */
+        put("safer: cancelled by ");
+        put(cli_interrupt_name());
+        if (advice) put("; ");
+        if (advice) put(advice);
+        put("\n");
     }
     _exit(exit_code);
 }
@@ -32,7 +48,7 @@ static void on_interrupt(int number)
     const struct itimerval grace = {.it_value = {grace_us / 1000000, grace_us % 1000000}};
     const int before = errno;
     if (!graceful || interrupted) end_now(number);
-    interrupted = 1;
+    interrupted = number;
     setitimer(ITIMER_REAL, &grace, NULL);
     errno = before;
 }
@@ -55,5 +71,11 @@ void cli_interrupt_shared(int is_silent)
 }
 
 void cli_interrupt_code(int code) { exit_code = code; }
+
+void cli_interrupt_again(const char *how) { again = how; }
+
+const char *cli_interrupt_advice(void) { return again; }
+
+const char *cli_interrupt_name(void) { return interrupted == SIGTERM ? "SIGTERM" : "Ctrl-C"; }
 
 int cli_interrupted(void) { return interrupted; }

@@ -126,23 +126,26 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
     safer_lexicon_info info = cli_lexicon_info(lexicon);
     double seconds = 0;
     if (r->vector_rows)
-        printf("vectors     %s rows of %zu numbers; %s listed%s", cli_count(r->vector_rows), r->vector_dim,
-               cli_count(r->listed), r->vector_duplicates + r->vector_unusable + r->vector_zeros ? "" : "\n");
+        printf("vectors     %s of %s; %s listed%s", cli_some(r->vector_rows, "row", "rows"),
+               cli_some(r->vector_dim, "number", "numbers"), cli_count(r->listed),
+               r->vector_duplicates + r->vector_unusable + r->vector_zeros ? "" : "\n");
     if (r->vector_duplicates + r->vector_unusable + r->vector_zeros)
         printf("; set aside: %s, %s or not UTF-8, %s\n", cli_some(r->vector_duplicates, "duplicate", "duplicates"),
                cli_some(r->vector_unusable, "phrase", "phrases"),
                cli_some(r->vector_zeros, "zero vector", "zero vectors"));
     if (r->attract + r->repel)
-        printf("fitted      %s synonym, %s antonym and %s preserved pairs\n", cli_count(r->attract),
+        printf("fitted      pairs: %s of synonyms, %s of antonyms, %s preserved\n", cli_count(r->attract),
                cli_count(r->repel), cli_count(r->preserved));
     if (r->simlex_pairs)
-        printf("SimLex-999  rank correlation %.3f as read, %.3f counter-fitted, %.3f in the end (%zu pairs)\n",
-               r->simlex_before, r->simlex_fitted, r->simlex_after, r->simlex_pairs);
+        printf("SimLex-999  rank correlation %.3f as read, %.3f counter-fitted, %.3f in the end (%s)\n",
+               r->simlex_before, r->simlex_fitted, r->simlex_after, cli_some(r->simlex_pairs, "pair", "pairs"));
     if (r->texts) printf("texts       %s with %s\n", cli_count(r->texts), cli_some(r->tokens, "word", "words"));
-    printf("words       %s, of which %s have synonyms (%s on average)\n", cli_count(info.words),
-           cli_count(info.words_with_synonyms), cli_mean(info.mean_synonyms, 1));
+    printf("words       %s, of which %s synonyms (%s on average)\n", cli_count(info.words),
+           cli_some(info.words_with_synonyms, "has", "have"), cli_mean(info.mean_synonyms, 1));
     printf("pairs       %s", cli_count(r->pairs));
-    if (r->symmetrised) printf("; %s were listed one way only and count both ways", cli_count(r->symmetrised));
+    if (r->symmetrised)
+        printf("; %s both ways",
+               cli_some(r->symmetrised, "was listed one way only and counts", "were listed one way only and count"));
     printf("\n");
     print_set_aside(r, dropped);
     const safer_fold *fold = safer_lexicon_fold(lexicon);
@@ -171,8 +174,8 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
     for (size_t i = 0; i < choice->trial_count; i++) tried += choice->trials[i].seconds;
     if (choice->trial_count) printf("%s%-20s %7.2f s%s\n", cli_dim(), "kernels tried", tried, cli_plain());
     seconds += tried;
-    printf("%s%-20s %7.2f s%s\n\nwrote %s (%s bytes, kernel %s)\n", cli_dim(), "all", seconds, cli_plain(), output,
-           cli_count(info.bytes), info.kernel);
+    printf("%s%-20s %7.2f s%s\n\nwrote %s (%s, kernel %s)\n", cli_dim(), "all", seconds, cli_plain(), output,
+           cli_some(info.bytes, "byte", "bytes"), info.kernel);
 }
 
 /* ---------------------------------------------------------------- the verbs */
@@ -268,7 +271,7 @@ static int make(const cli_verb *verb, request *r, maker make_lexicon)
     safer_kernel_choice choice;
     int code = CLI_DONE;
     if (!r->output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
-    if (cli_lexicon_finish(&r->flags, &error) != SAFER_OK) cli_misuse(verb, "%s", error.message);
+    if (cli_lexicon_finish(&r->flags, &error) != SAFER_OK) cli_misuse(verb, "%s", cli_message(&error));
     if (check_output(r->output) || (r->flags.options.dropped && check_output(r->flags.options.dropped)))
         return CLI_SYSTEM;
     safer_status status = make_lexicon(&lexicon, &r->flags.options, &report, &error);
@@ -301,7 +304,7 @@ static int run_import(void *from, char **arguments, size_t count)
     request *r = from;
     (void)arguments, (void)count;
     if (!r->flags.options.table == !r->flags.options.wordnet)
-        cli_misuse(&cli_lexicon_import, "--table FILE or --wordnet DIR is needed, not both");
+        cli_misuse(&cli_lexicon_import, "--table FILE or --wordnet FOLDER is needed, not both");
     return make(&cli_lexicon_import, r, safer_lexicon_import);
 }
 
@@ -323,7 +326,7 @@ const cli_verb cli_lexicon_build = {
 const cli_verb cli_lexicon_import = {
     .name = "lexicon import",
     .brief = "from a table of synonyms or WordNet",
-    .usage = "--table FILE | --wordnet DIR [options] -o OUT.lex",
+    .usage = "--table FILE | --wordnet FOLDER [options] -o OUT.lex",
     .summary = "Makes a lexicon from a table of synonyms: JSON {\"word\": [\"synonym\", ...]} or text\n"
                "lines word<TAB>synonym synonym ...; or from WordNet 3.0's files, where the words of a\n"
                "synset are synonyms. Pairs listed one way count both ways unless --directed is given.",

@@ -38,7 +38,7 @@ static void show_text(const safer_lexicon *lexicon, uint32_t id, size_t limit)
     size_t *order = synonym_order(&w);
     int uniform = 1;
     for (size_t i = 1; i < w.support_count; i++) uniform &= w.weights[i] == w.weights[0];
-    printf("%s%s%s  seen %s times\n", cli_bold(), w.word, cli_plain(), cli_count(w.count));
+    printf("%s%s%s  seen %s\n", cli_bold(), w.word, cli_plain(), cli_some(w.count, "time", "times"));
     printf("  synonyms  %zu", w.synonym_count);
     for (size_t i = 0; i < w.synonym_count && i < limit; i++) {
         printf("%s%s", i ? ", " : ": ", word_of(lexicon, w.synonyms[order[i]]));
@@ -139,9 +139,9 @@ static void write_caution(char out[200], const safer_survey *survey)
     *out = '\0';
     if (survey && survey->without_synonyms > survey->texts - survey->without_synonyms)
         snprintf(out, 200,
-                 "most certificates would be empty: in %zu of %zu texts no word has a synonym; the lexicon may not fit "
+                 "most certificates would be empty: in %zu of %s no word has a synonym; the lexicon may not fit "
                  "the language",
-                 survey->without_synonyms, survey->texts);
+                 survey->without_synonyms, cli_texts(survey->texts));
 }
 
 static json_t *stats_json(const safer_lexicon *lexicon, const safer_data *data, const safer_survey *survey)
@@ -195,17 +195,18 @@ static void print_stats(const safer_lexicon *lexicon, const safer_data *data, co
     if (*caution) printf("%scaution: %s%s\n\n", cli_red(), caution, cli_plain());
     printf("words        %s\n", cli_count(info->words));
     printf("pairs        %s\n", cli_count(info->pairs));
-    printf("synonyms     %s words have some, %s on average\n", cli_count(info->words_with_synonyms),
+    printf("synonyms     %s some, %s on average\n", cli_some(info->words_with_synonyms, "word has", "words have"),
            cli_mean(info->mean_synonyms, 2));
     printf("components   %s; the largest:", cli_count(info->components));
     for (size_t i = 0; i < 10 && info->largest_components[i]; i++) printf(" %zu", info->largest_components[i]);
-    printf("\nkernel       %s: %s distributions over at most %s words\n", info->kernel, cli_count(info->kernel_rows),
-           cli_count(info->largest_support));
-    printf("file         %s bytes\n", cli_count(info->bytes));
+    printf("\nkernel       %s: %s over at most %s\n", info->kernel,
+           cli_some(info->kernel_rows, "distribution", "distributions"),
+           cli_some(info->largest_support, "word", "words"));
+    printf("file         %s\n", cli_some(info->bytes, "byte", "bytes"));
     printf("sha256       %s\n", safer_lexicon_sha256(lexicon));
     if (!data) return;
-    printf("\ntexts        %s with %s words: %s%% in the lexicon, %s%% with synonyms\n", cli_count(survey->texts),
-           cli_count(survey->tokens), cli_percent(survey->known_tokens, survey->tokens),
+    printf("\ntexts        %s with %s: %s%% in the lexicon, %s%% with synonyms\n", cli_count(survey->texts),
+           cli_some(survey->tokens, "word", "words"), cli_percent(survey->known_tokens, survey->tokens),
            cli_percent(survey->tokens_with_synonyms, survey->tokens));
     printf("sha256       %s, of the rows\n", safer_data_sha256(data));
     printf("\n%sproduct of the R smallest overlaps of a text%s\n", cli_bold(), cli_plain());
@@ -302,11 +303,12 @@ static int run_check(void *from, char **arguments, size_t count)
         printf("file         whole: nothing before, between or behind its sections\n");
         printf("sha256       %s\n", safer_lexicon_sha256(lexicon));
         printf("words        %s, each found under its own number\n", cli_count(info.words));
-        printf("synonyms     %s pairs%s; the words they exchange read back in every case\n", cli_count(info.pairs),
-               info.directed ? ", directed" : "");
+        printf("synonyms     %s%s; the words they exchange read back in every case\n",
+               cli_some(info.pairs, "pair", "pairs"), info.directed ? ", directed" : "");
         printf("kernel       ");
         cli_put(info.kernel);
-        printf(": %s distributions, whose weights sum to their totals\n", cli_count(info.kernel_rows));
+        printf(": %s their totals\n",
+               cli_some(info.kernel_rows, "distribution, whose weights sum to", "distributions, whose weights sum to"));
         printf("overlaps     %s, computed again: the same\n", cli_count(info.words));
         if (safer_lexicon_fold(lexicon))
             printf("fold         %s: idempotent, and the words that are exchanged are as it leaves them\n",

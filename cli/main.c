@@ -5,6 +5,15 @@
 #include <signal.h>
 #include <string.h>
 
+/* "help VERB": the same as "VERB --help". The words are moved, so that the verb is found as always. */
+static void turn_help(int argc, char **argv)
+{
+    static char option[] = "--help";
+    if (argc < 3 || strcmp(argv[1], "help") != 0) return;
+    for (int i = 1; i + 1 < argc; i++) argv[i] = argv[i + 1];
+    argv[argc - 1] = option;
+}
+
 static int is_help(const char *word)
 {
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
@@ -20,7 +29,7 @@ static void print_help(void)
         const cli_group *g = &cli_groups[i];
         printf("  %-10s%s\n", g->name, cli_has_actions(g) ? g->brief : g->verbs[0]->brief);
     }
-    printf("\nsafer VERB --help explains each. safer --version prints the version.\n\n"
+    printf("\nsafer help VERB, or safer VERB --help, explains each. safer --version prints the version.\n\n"
            "Examples:\n"
            "  safer lexicon import --table synonyms.tsv --kernel component -o words.lex\n"
            "  safer lexicon stats words.lex --data test.tsv\n\n"
@@ -87,6 +96,7 @@ int main(int argc, char **argv)
     cli_interrupt_start();
     cli_crew_expect(argc, argv);
     if (argc < 2) cli_misuse(NULL, "a verb is needed");
+    turn_help(argc, argv);
     if (is_help(argv[1])) {
         print_help();
         return cli_finish(CLI_DONE);

@@ -24,8 +24,8 @@ static int run(void *from, char **parts, size_t count)
         cli_print_json(json_pack("{s:s, s:I, s:I}", "output", r->output, "parts", (json_int_t)count, "records",
                                  (json_int_t)records));
     else
-        printf("wrote %s: %s records of %s part%s\n", r->output, cli_count(records), cli_count(count),
-               count == 1 ? "" : "s");
+        printf("wrote %s: %s of %s\n", r->output, cli_some(records, "record", "records"),
+               cli_some(count, "part", "parts"));
     return CLI_DONE;
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "verbs.h"
 
+#include <ftw.h>
 #include <sys/stat.h>
 
 typedef struct request {
@@ -21,7 +22,7 @@ static int print_written(const char *output)
     if (cli_settings()->json)
         cli_print_json(json_pack("{s:s, s:I}", "output", output, "bytes", (json_int_t)bytes));
     else
-        printf("wrote %s (%s bytes)\n", output, cli_count(bytes));
+        printf("wrote %s (%s)\n", output, cli_some(bytes, "byte", "bytes"));
     return CLI_DONE;
 }
 
@@ -79,27 +80,73 @@ const cli_verb cli_model_average = {
 
 /* -------------------------------------------------------------------- show */
 
-static json_t *model_json(const safer_model *model)
+static uint64_t total; /* nftw passes nothing on */
+
+static int add_size(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)path, (void)place;
+    if (kind == FTW_F) total += (uint64_t)info->st_size;
+    return 0;
+}
+
+/* Of a file, or of all files of a folder. */
+static uint64_t bytes_of(const char *path)
+{
+    total = 0;
+    return nftw(path, add_size, 8, FTW_PHYS) == 0 ? total : 0;
+}
+
+static json_t *model_json(const safer_model *model, const char *path)
 {
     const char *with = safer_model_trained_with(model);
     json_t *labels = json_array(), *trained = with ? cli_json_read(with) : NULL;
     for (size_t k = 0; k < safer_model_class_count(model); k++)
         cli_append(labels, json_string(safer_model_label(model, k)));
-    return json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", safer_model_name(model), "arch", safer_model_arch(model),
-                     "sha256", safer_model_sha256(model), "labels", labels, "trained_with",
+    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:s, s:o}", "name", safer_model_name(model), "arch",
+                     safer_model_arch(model), "sha256", safer_model_sha256(model), "labels", labels, "bytes",
+                     (json_int_t)bytes_of(path), "arithmetic", safer_model_arithmetic(model), "trained_with",
                      trained ? trained : json_null());
 }
 
-static void print_model(const safer_model *model)
+/* What the model says of its training: on which lexicon, against what, with which deletion. */
+static void print_training(const safer_model *model)
 {
-    const char *with = safer_model_trained_with(model);
+    json_t *with = safer_model_trained_with(model) ? cli_json_read(safer_model_trained_with(model)) : NULL;
+    const json_t *deletion = json_object_get(with, "delete"), *seed = json_object_get(with, "seed");
+    const char *digest = json_string_value(json_object_get(with, "lexicon_sha256"));
+    const char *kernel = json_string_value(json_object_get(with, "kernel"));
+    const char *defense = json_string_value(json_object_get(with, "defense"));
+    if (!json_is_object(with)) {
+        printf("training     (it does not say)\n");
+    } else {
+        printf("lexicon      ");
+        cli_put(digest ? digest : json_is_null(json_object_get(with, "lexicon")) ? "none: plain text" : "(older)");
+        printf("\nkernel       ");
+        cli_put(kernel ? kernel : "none");
+        printf("\ndefense      ");
+        cli_put(defense ? defense : "none");
+        printf("\ndeletion     ");
+        if (json_is_string(deletion))
+            cli_put(json_string_value(deletion));
+        else
+            printf("%s", json_is_number(deletion) ? cli_real(json_number_value(deletion)) : "none");
+        printf("\n");
+        if (json_is_integer(seed)) printf("seed         %lld\n", (long long)json_integer_value(seed));
+    }
+    json_decref(with);
+}
+
+static void print_model(const safer_model *model, const char *path)
+{
     printf("architecture %s\n", safer_model_arch(model));
     printf("labels       ");
     for (size_t k = 0; k < safer_model_class_count(model); k++) {
         printf("%s", k ? ", " : "");
         cli_put(safer_model_label(model, k));
     }
-    printf("\ntrained with %s\n", with ? with : "(it does not say)");
+    printf("\nsize         %s\n", cli_some(bytes_of(path), "byte", "bytes"));
+    printf("arithmetic   %s, on this machine\n", safer_model_arithmetic(model));
+    print_training(model);
     printf("sha256       %s\n", safer_model_sha256(model));
 }
 
@@ -117,19 +164,20 @@ static int show(void *from, char **arguments, size_t count)
     (void)count;
     if (safer_model_open(&model, arguments[0], &error) != SAFER_OK) return cli_fail(&error);
     if (cli_settings()->json)
-        cli_print_json(model_json(model));
+        cli_print_json(model_json(model, arguments[0]));
     else
-        print_model(model);
+        print_model(model, arguments[0]);
     safer_model_free(model);
     return CLI_DONE;
 }
 
 const cli_verb cli_model_show = {
     .name = "model show",
-    .brief = "architecture, labels, SHA-256",
+    .brief = "architecture, labels, size, what it was trained on, SHA-256",
     .usage = "MODEL",
-    .summary = "What a model is: its architecture, labels, what it was trained with, and the SHA-256 by which\n"
-               "records name it. MODEL is a file, a folder as HuggingFace has them, or a sum of models.",
+    .summary = "What a model is: its architecture, labels and size, how it computes here, which lexicon (by its\n"
+               "SHA-256), kernel, defense and deletion it was trained with, and the SHA-256 by which records\n"
+               "name it. MODEL is a file, a folder as HuggingFace has them, or a sum of models.",
     .examples = "  safer model show cnn.safetensors\n"
                 "  safer model show cnn.safetensors --json\n",
     .min_arguments = 1,

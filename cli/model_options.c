@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ----------------------------------------------------------------- options */
 
@@ -131,6 +132,13 @@ int cli_is_remote(const char *path)
     return strncmp(path, "exec:", 5) == 0 || strncmp(path, "http://", 7) == 0 || strncmp(path, "https://", 8) == 0;
 }
 
+/* A program that stands where a model is expected. */
+static int is_script(const char *path)
+{
+    const size_t length = strlen(path);
+    return length > 3 && strcmp(path + length - 3, ".py") == 0 && access(path, F_OK) == 0;
+}
+
 static safer_status open_file(safer_model **out, const cli_model_flags *m, safer_error *error)
 {
     safer_model *model = NULL;
@@ -142,6 +150,10 @@ static safer_status open_file(safer_model **out, const cli_model_flags *m, safer
         return cli_error(error, SAFER_INVALID, "--arithmetic is for the CPU: a device has its own");
     if (m->remote.function)
         return cli_error(error, SAFER_INVALID, "--function is for remote models: a file is a function of the text");
+    if (is_script(m->path))
+        return cli_error(error, SAFER_INVALID,
+                         "--model %.300s is a program, not a model file; to ask it: --model 'exec:python3 %.300s'",
+                         m->path, m->path);
     safer_status status = safer_model_open(&model, m->path, error);
     if (status == SAFER_OK && m->arithmetic) {
         status = safer_precision_parse(&precision, m->arithmetic, error);
@@ -185,7 +197,7 @@ safer_model *cli_model_open(cli_model_flags *m, const cli_verb *verb, const safe
     safer_error error = {0};
     safer_model *model = NULL;
     safer_status status = cli_model_try(&model, m, data, &error);
-    if (status == SAFER_INVALID && strncmp(error.message, "--", 2) == 0) cli_misuse(verb, "%s", error.message);
+    if (status == SAFER_INVALID && strncmp(error.message, "--", 2) == 0) cli_misuse(verb, "%s", cli_message(&error));
     if (status != SAFER_OK) exit(cli_fail(&error));
     return model;
 }
@@ -207,9 +219,9 @@ void cli_traffic_print(const safer_model *model, int width)
     if (!t.asked && !t.again) return;
     printf("%-*s%s, %s more a second time", width, "asked", cli_texts(t.asked), cli_count(t.again));
     if (t.cached) printf(", %s from the cache", cli_count(t.cached));
-    if (t.none) printf("; %s answers were no label", cli_count(t.none));
-    if (t.retries) printf("; %s requests again", cli_count(t.retries));
-    if (t.restarts) printf("; %s workers started again", cli_count(t.restarts));
+    if (t.none) printf("; %s no label", cli_some(t.none, "answer was", "answers were"));
+    if (t.retries) printf("; %s again", cli_some(t.retries, "request", "requests"));
+    if (t.restarts) printf("; %s started again", cli_some(t.restarts, "worker", "workers"));
     printf("\n");
     if (safer_model_is_random(model))
         printf("%-*sthe model answers the same text differently: certified by sampling alone\n", width, "random");
@@ -223,6 +235,11 @@ static void note_deletion(const json_t *with, safer_deletion now)
     const json_t *value = json_object_get(with, "delete");
     if (json_is_string(value)) safer_deletion_parse(&trained, json_string_value(value), NULL);
     if (json_is_number(value)) trained.chance = json_number_value(value);
+    trained.groups = (size_t)json_integer_value(json_object_get(with, "groups"));
+    if (trained.groups != now.groups) {
+        cli_say("note: the model was trained with --groups %zu, not %zu", trained.groups, now.groups);
+        return;
+    }
     if (trained.keep == now.keep && fabs(trained.chance - now.chance) <= 1e-9) return;
     for (int i = 0; i < 2; i++) {
         const safer_deletion d = i ? now : trained;

@@ -389,6 +389,7 @@ static uint64_t read_size(const char *text)
 int cli_run(const cli_verb *verb, int argc, char **argv)
 {
     cli_options options = {0};
+    cli_message_for(verb);
     void *request = cli_list_options(&options, verb);
     cli_common_options(&options); /* last: where a verb has an option of the same name, that is meant */
     const size_t count = parse(argc, argv, verb, &options);

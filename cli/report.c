@@ -13,7 +13,7 @@ static void print_written(const char *output, char **runs, const safer_summary *
     uint64_t bytes = stat(output, &info) == 0 && S_ISREG(info.st_mode) ? (uint64_t)info.st_size : 0;
     cli_progress_clear();
     if (!cli_settings()->json) {
-        printf("wrote %s (%s bytes): %zu run%s\n", output, cli_count(bytes), count, count == 1 ? "" : "s");
+        printf("wrote %s (%s): %s\n", output, cli_some(bytes, "byte", "bytes"), cli_some(count, "run", "runs"));
         return;
     }
     json_t *list = json_array();
@@ -49,8 +49,8 @@ static void list(cli_options *options, void *into)
     cli_add_uint(options, "texts", &r->texts, "N", "show the words of the first N texts (default {default})");
     cli_add_string(options, "title", &r->options.title, "TEXT", "the page's title");
     cli_add_path(options, "notes", &r->options.notes, "FILE", "plain text to show before the figures");
-    cli_add_output(options, "svg", &r->options.svg, "DIR", "also write the plots as SVG files");
-    cli_add_output(options, "csv", &r->options.csv, "DIR", "also write the tables as CSV files");
+    cli_add_output(options, "svg", &r->options.svg, "FOLDER", "also write the plots as SVG files");
+    cli_add_output(options, "csv", &r->options.csv, "FOLDER", "also write the tables as CSV files");
 }
 
 static int run(void *from, char **runs, size_t count)

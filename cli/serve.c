@@ -27,7 +27,7 @@ enum {
 
 /* The options as they are typed. */
 typedef struct flags {
-    const char *lexicon, *auth_env, *auth_file, *access_log;
+    const char *second, *lexicon, *auth_env, *auth_file, *access_log;
     int port;
     int terminal; /* it was started at one */
     uint64_t max_body, max_text, max_texts, queue, connections, client_connections;
@@ -57,6 +57,7 @@ static void list(cli_options *options, void *into)
     cli_add_heading(options, "What");
     cli_model_options(options, &f->model);
     cli_add_path(options, "lexicon", &f->lexicon, "FILE", "synonyms and kernel, from safer lexicon");
+    cli_add_path(options, "second", &f->second, "MODEL", "a second model, to compare: its answers stand beside");
     cli_add_heading(options, "Where and for whom");
     cli_add_string(options, "host", &f->serve.host, "ADDRESS", "address to listen at (default {default})");
     cli_add_int(options, "port", &f->port, "N", "port; 0 for any that is free (default {default})");
@@ -144,6 +145,8 @@ static void open_log(flags *f, safer_serve_options *o)
 static safer_serve_options serve_options(flags *f, char **token)
 {
     safer_serve_options o = f->serve;
+    if (f->certify.options.seed == SEED_NOT_GIVEN && f->certify.groups) /* the classifier depends on it */
+        f->certify.options.seed = safer_certify_options_default().seed;
     o.fixed_seed = f->certify.options.seed != SEED_NOT_GIVEN;
     if (!o.fixed_seed) f->certify.options.seed = 0;
     cli_certify_finish(&f->certify, &cli_serve);
@@ -270,7 +273,7 @@ static void reload(safer_server *server, flags *f, pair *served, const sigset_t 
         cli_say("reloaded: model %s, lexicon %s", describe(safer_model_sha256(served->model)),
                 describe(safer_lexicon_sha256(served->lexicon)));
     } else if (status != SAFER_CANCELLED) {
-        cli_complain("not reloaded, the old model and lexicon stay: %s", error.message);
+        cli_complain("not reloaded, the old model and lexicon stay: %s", cli_message(&error));
     }
     if (!watched) return;
     pthread_kill(thread, DONE);
@@ -314,6 +317,14 @@ static int serve_until_signal(safer_server *server, flags *f, pair *served, cons
     return code;
 }
 
+/* By the same options as the first; or NULL. */
+static safer_model *open_second(const flags *f)
+{
+    cli_model_flags m = f->model;
+    m.path = f->second;
+    return m.path ? cli_model_open(&m, &cli_serve, NULL) : NULL;
+}
+
 static int run(void *from, char **arguments, size_t count)
 {
     flags *f = from;
@@ -326,11 +337,13 @@ static int run(void *from, char **arguments, size_t count)
     (void)arguments, (void)count;
     check_flags(f);
     f->terminal = isatty(STDERR_FILENO);
-    const safer_serve_options options = serve_options(f, &token);
+    safer_serve_options options = serve_options(f, &token);
     hold_signals(&ends);
     watched = pthread_create(&watch, NULL, end_at_signal, &ends) == 0;
     pair served = {.model = cli_model_open(&f->model, &cli_serve, NULL), .lexicon = cli_lexicon_open(f->lexicon)};
     cli_note_training(served.model, served.lexicon, f->certify.options.deletion);
+    safer_model *second = open_second(f);
+    options.second = second;
     int started = safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) ==
                   SAFER_OK;
     if (watched) {
@@ -340,6 +353,7 @@ static int run(void *from, char **arguments, size_t count)
     int code = started ? serve_until_signal(server, f, &served, &ends) : cli_fail(&error);
     free(token);
     pair_free(&served);
+    safer_model_free(second);
     cli_access_log_close(&f->log);
     return code;
 }

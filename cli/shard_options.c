@@ -10,7 +10,7 @@ void cli_shard_option(cli_options *options, const char **text)
 void cli_shard_finish(const char *text, size_t *shard, size_t *shards, const cli_verb *verb)
 {
     safer_error error = {0};
-    if (text && safer_shard_parse(shard, shards, text, &error) != SAFER_OK) cli_misuse(verb, "--%s", error.message);
+    if (text && safer_shard_parse(shard, shards, text, &error) != SAFER_OK) cli_misuse(verb, "%s", cli_message(&error));
 }
 
 void cli_shard_print(size_t shard, size_t shards, int width)

@@ -194,7 +194,7 @@ int cli_fail(const safer_error *error)
 {
     if (cli_crew_told(error)) return cli_crew_helps() ? CLI_DONE : cli_code(error->status);
     cli_crew_let_first();
-    cli_complain("%s", error->message);
+    cli_complain("%s", cli_message(error));
     return cli_code(error->status);
 }
 

@@ -10,6 +10,7 @@
 
 typedef struct request {
     const char *lexicon, *output, *dev, *deletion;
+    uint64_t groups;
     cli_data data;
     cli_train_flags training;
 } request;
@@ -25,6 +26,8 @@ static void list(cli_options *options, void *into)
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "draw the texts from its kernel");
     cli_add_string(options, "delete", &r->deletion, "P",
                    "delete every word, number and mark of a draw with this chance, or by length: " CLI_DELETE_HELP);
+    cli_add_uint(options, "groups", &r->groups, "G",
+                 "keep the words, numbers and marks of one of G groups of a text, other ones in every draw");
     cli_add_uint(options, "seed", &r->training.options.seed, "N", "of everything random (default {default})");
     cli_add_output(options, "output", &r->output, "FILE", "where to write the model (also -o FILE)");
     cli_train_options(options, &r->training);
@@ -72,7 +75,9 @@ static void warn_classes(const class_counts *c, const safer_data *data, int has_
         if (c->texts[k] < FEW && few++ < MOST_NAMED)
             cli_say("warning: the class \"%.60s\" has %s", label, cli_texts(c->texts[k]));
     }
-    if (few > MOST_NAMED) cli_say("warning: %zu more classes have fewer than %d texts", few - MOST_NAMED, FEW);
+    if (few > MOST_NAMED)
+        cli_say("warning: %s fewer than %d texts", cli_some(few - MOST_NAMED, "more class has", "more classes have"),
+                FEW);
     if (odd)
         cli_say("warning: \"%.40s%s\" looks like a text, not like a label; --label-column and --text-column name the "
                 "columns",
@@ -165,11 +170,12 @@ static int run(void *from, char **arguments, size_t count)
     if (!r->training.arch) cli_arch_missing(&cli_train);
     if (!r->data.path) cli_misuse(&cli_train, "--data DATA is needed");
     cli_check_seed(o->seed, &cli_train);
-    o->deletion = cli_deletion(r->deletion, &cli_train);
+    o->deletion = cli_deletion(r->deletion, r->groups, &cli_train);
     if (!r->output) cli_misuse(&cli_train, "-o FILE is needed: where to write the model");
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();
     if (cli_train_finish(&r->training, &error) != SAFER_OK) return cli_fail(&error);
+    if (o->arch != SAFER_ARCH_NGRAM) cli_interrupt_again(CLI_RESUME);
     safer_lexicon *lexicon = r->lexicon ? cli_lexicon_open(r->lexicon) : NULL;
     safer_data *train = cli_data_load(&r->data, o->seed), *dev = NULL;
     if (r->dev) {
@@ -187,7 +193,6 @@ static int run(void *from, char **arguments, size_t count)
     } else {
         code = cli_fail(&error);
     }
-    if (code == CLI_INTERRUPTED && o->arch != SAFER_ARCH_NGRAM) cli_say("continue with --resume");
     if (code == CLI_SYSTEM && has_checkpoint(r)) cli_say("continue with --resume, on another --device if need be");
     free(classes.texts);
     safer_data_free(train);

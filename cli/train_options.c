@@ -79,7 +79,7 @@ void cli_train_options(cli_options *options, cli_train_flags *t)
     cli_add_choice(options, "size", &t->size, sizes, "SIZE", "{choices} (default {default})");
     cli_add_heading(options, "bert");
     cli_add_path(options, "encoder", &o->bert.encoder, "MODEL",
-                 "what to start from: a converted encoder, a HuggingFace directory, a trained model");
+                 "what to start from: a converted encoder, a HuggingFace folder, a trained model");
     cli_add_string(options, "train-layers", &t->layers, "N|all",
                    "train so many layers from the top (default 0: the head alone)");
     cli_add_int(options, "tokens", &o->bert.tokens, "N",

@@ -26,6 +26,8 @@ int main(void)
     SIZE(safer_traffic);
     SIZE(safer_train_options);
     SIZE(safer_train_report);
+    SIZE(safer_sum_options);
+    SIZE(safer_sum_result);
     SIZE(safer_certify_options);
     SIZE(safer_certificate);
     SIZE(safer_figure);

@@ -13,6 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
+int says(const safer_error *error, const char *words)
+{
+    char plain[sizeof error->message];
+    size_t length = 0;
+    for (const char *c = error->message; *c; c++)
+        if (*c != '`') plain[length++] = *c;
+    plain[length] = '\0';
+    return strstr(error->message, words) || strstr(plain, words);
+}
+
 /* ---------------------------------------------------- failing allocations */
 
 static atomic_long countdown = -1;

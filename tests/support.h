@@ -80,11 +80,13 @@ int stop_run(void *stopper, const char *stage, uint64_t done, uint64_t total);
     } while (0)
 
 /* The expression fails with this status and a message that contains `words`. */
+int says(const safer_error *error, const char *words); /* with members' names as they are, or between backquotes */
+
 #define assert_fails(expression, expected, words) \
     do { \
         error = (safer_error){0}; \
         safer_status status_ = (expression); \
-        if (status_ != (expected) || !strstr(error.message, words)) \
+        if (status_ != (expected) || !says(&error, words)) \
             fail_msg("expected \"%s\" with \"%s\", got \"%s\": %s", safer_status_name(expected), words, \
                      safer_status_name(status_), error.message); \
     } while (0)

@@ -261,6 +261,8 @@ def start_servers():
         "slow": serve("slow", "--model", f"exec:exec {sys.executable} slow.py", "--labels", "neg,pos", "--lexicon", "component.lex", "--batch", 4, "--n0", 300),
         "bounds": serve("bounds", "--method", "ibp", "--model", "bounds.model", "--lexicon", "component.lex"),
         "edits": serve("edits", "--model", "edits.model", "--lexicon", "fold.lex", "--delete", 0.8, "--edits", 1, "--edit-kind", "delete"),
+        "kept": serve("kept", "--model", "edits.model", "--lexicon", "fold.lex", "--delete", "keep:9"),
+        "second": serve("second", "--model", "topk.model", "--second", "component.model", "--lexicon", "topk.lex"),
         "hostile": serve("hostile", "--model", "hostile.model", "--lexicon", "hostile.lex"),
         "token": {**serve("token", "--model", "topk.model", "--lexicon", "topk.lex", "--auth-file", "token"), "token": TOKEN},
     }

@@ -149,7 +149,7 @@ static void test_configurations(void **state)
         {1, "method", "\"none\"", "\"method\" must be a method that this program knows"},
         {1, "method", "\"ibp\"", "is unknown"}, /* what is about draws */
         {1, "radius", "-1", "\"radius\" must be a string: a number of words or \"all\""},
-        {1, "radius", "\"0\"", "radius: at least 1"},
+        {1, "radius", "\"0\"", "\"radius\": at least 1"},
         {1, "radius", "\"01\"", "\"radius\" must be a string"},
         {1, "radii", "[\"1\",\"2\",\"5\",\"10\",\"20\",\"30\"]", "\"radii\" must be those that are always reported"},
         {1, "radii", "[1,2,5,10,20,\"all\"]", "\"radii\" must be those that are always reported"},
@@ -161,7 +161,7 @@ static void test_configurations(void **state)
         {1, "n0", "0", "\"n0\" must be a whole number above 0"},
         {1, "delta", "\"0.1\"", "\"delta\" must be a real number"},
         {1, "delta", "1", "\"delta\" must be a real number"},
-        {1, "delta", "1.0", "delta: 1"},
+        {1, "delta", "1.0", "\"delta\": 1"},
         {1, "delta_text", "null", "\"delta_text\" must be a real number"},
         {1, "delta_text", "0.5", "delta_text does not follow from delta"},
         {1, "family_wise", "\"no\"", "\"family_wise\" must be true or false"},

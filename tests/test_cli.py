@@ -1355,6 +1355,30 @@ class Inputs(Case):
         expected = (1 + 2 * 2.1) / math.sqrt(5 * (1 + 2.1 * 2.1))  # the row that is in lower case counts
         self.assertAlmostEqual(entry["similarity"], expected, delta=1e-6)
 
+    def test_build_with_wordnet(self):
+        """WordNet's synonyms pull vectors together, its antonyms push them apart and share no component; without the words of neither"""
+        (temporary / "wnb").mkdir(exist_ok=True)
+        write("wnb/data.adj", "00000100 00 a 02 warm 0 heated 0 001 ! 00000200 a 0101 | x\n00000200 00 a 01 cold 0 001 ! 00000100 a 0101 | y\n")
+        for part in ("noun", "verb", "adv"):
+            write("wnb/data." + part, "")
+        write("wnb.vec", "warm 1 0 0.1\nheated 0.4 0.9 0\ncold 0.98 0 0.2\nchilly 0.97 0.05 0.2\nzzz 0 0 1\nfilm 0 1 1\n")
+        data = write("wnb.tsv", "1\ta\twarm cold chilly film film\n2\tb\twarm cold chilly film heated heated\n")
+        common = ("build", "--vectors", "wnb.vec", "--all-but-the-top", 0, "--vocab-from", data, "--threshold", 0.9, "--kernel", "component")
+        name, report = self.lex(*common, "--dropped", "wnb.dropped", "--wordnet", "wnb")
+        self.assertEqual(report["counterfit"], {"attract": 1, "repel": 1, "preserved": report["counterfit"]["preserved"]})
+        self.assertEqual((report["listed"], report["cuts"]["antonyms"]), (5, 1))  # zzz is in neither
+        self.assertIn("zzz\trare\n", (temporary / "wnb.dropped").read_text())
+        self.assertNotIn("cold", self.synonyms(name).get("warm", ()))
+        self.assertIn("heated", self.synonyms(name)["warm"])
+        plain, _ = self.lex(*common)
+        self.assertIn("cold", self.synonyms(plain)["warm"])
+        write("wnb.syn", "warm heated\n")  # the same as pairs: the same lexicon, but for what it says of its files
+        write("wnb.ant", "cold warm\n")
+        pairs, other = self.lex(*common, "--synonyms", "wnb.syn", "--antonyms", "wnb.ant", "--vocab", write("wnb.words", "warm\nheated\ncold\nchilly\nfilm\n"))
+        self.assertEqual((self.synonyms(pairs), other["counterfit"]), (self.synonyms(name), report["counterfit"]))
+        self.refused(lexicon("import", "--wordnet", "wnb", "--keep-antonyms", "-o", "no.lex"), USAGE, "--keep-antonyms")
+        self.ok(lexicon(*common, "--wordnet", "wnb", "--keep-antonyms", "-o", "kept.lex"))
+
     def test_wordnet_files(self):
         """WordNet's files: synsets, hexadecimal counts, markers, phrases, the licence"""
         (temporary / "wn").mkdir(exist_ok=True)

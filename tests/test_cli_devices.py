@@ -199,7 +199,7 @@ class CharCNN(Case):
         self.ok(learn("-o", "charcnn-stopped.safetensors", "--resume", "--quiet"))
         whole, again = ((test_cli.temporary / name).read_bytes() for name in ("charcnn-there.safetensors", "charcnn-stopped.safetensors"))
         self.assertTrue(whole == again)
-        self.refused(learn("-o", "charcnn-refused.safetensors", "--quiet", texts=3), SYSTEM, "a step of 4 texts of 123 characters: lower batch or characters")
+        self.refused(learn("-o", "charcnn-refused.safetensors", "--quiet", texts=3), SYSTEM, "a step of 4 texts of 123 characters: lower --batch or --characters")
 
 
 class Training(Case):
@@ -219,7 +219,7 @@ class Training(Case):
         """what cannot be trained there, and what does not fit"""
         for arguments, orders, words in (((*CUDA, "--precision", "f32"), {}, "a GPU computes in bf16"), (("--device", "x"), {}, '"x" is none')):
             self.refused(train(*arguments, "-o", "refused.safetensors", env=mock(**orders)), USAGE, words)
-        self.refused(train(*CUDA, "-o", "refused.safetensors", env=mock(rows=20)), SYSTEM, "a step of 8 texts of up to 8 pieces: lower batch or tokens")
+        self.refused(train(*CUDA, "-o", "refused.safetensors", env=mock(rows=20)), SYSTEM, "a step of 8 texts of up to 8 pieces: lower --batch or --tokens")
         self.refused(run("train", "--arch", "ngram", "--data", "texts.tsv", *CUDA, "-o", "refused.safetensors", env=mock()), USAGE,
                      "ngram is trained on the CPU alone")
 

@@ -425,7 +425,7 @@ class EvidenceTests(Case):
 
     def test_misuse(self):
         """what is missing or contradicts itself"""
-        self.refused(evidence("good.jsonl"), USAGE, "-o DIR is needed")
+        self.refused(evidence("good.jsonl"), USAGE, "-o FOLDER is needed")
         self.refused(evidence("good.jsonl", "--baseline", "good.jsonl", "--not-worse-than", "good.jsonl", "-o", "never"), USAGE, "one of them")
         self.refused(evidence("good.jsonl", "--require-recall", "toxic=0.5", "-o", "never"), USAGE, "no label toxic")
         self.refused(evidence("good.jsonl", "--require", 2, "-o", "never"), USAGE, "--require 2")

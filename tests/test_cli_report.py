@@ -449,7 +449,7 @@ class Errors(Reports):
         """a changed, missing or moved record is an error that names its line"""
         lines = read("k.jsonl").splitlines(keepends=True)
         changed = re.sub('"radius":(?:"all"|[0-9]+)', '"radius":1', lines[5]) if '"radius":1,' not in lines[5] else lines[5].replace('"radius":1,', '"radius":2,')
-        for name, content, part in (("changed", [*lines[:5], changed, *lines[6:]], "line 6"), ("cut", lines[:-1], "119 records of 120"),
+        for name, content, part in (("changed", [*lines[:5], changed, *lines[6:]], "line 6"), ("cut", lines[:-1], "119 of 120 records"),
                                     ("moved", [lines[0], lines[2], lines[1], *lines[3:]], "line 2"), ("half", [*lines[:3], lines[3][:20]], "line 4"),
                                     ("nothing", [], "is empty"), ("other", ["{}\n"], "line 1")):
             self.refused(report(write(f"{name}.jsonl", "".join(content)), "-o", "x.html"), INPUT, f"{name}.jsonl", part)

@@ -73,6 +73,46 @@ class Answers(Serve):
         records = self.compare(("--model", "bow.model", "--lexicon", "3.lex"), "3.tsv", "--method", "ibp")
         self.assertIn("margins", records[0])
 
+    def test_terms(self):
+        """radius, delta and n of a request: the certificates of safer certify with these, other requests as before"""
+        rows = texts_of("demo/test.tsv", 40)
+        body = {"texts": [text for _, text in rows], "labels": [label for label, _ in rows]}
+        with self.serving(*WITH_K, "--seed", 5, "--n", "900", "--threads", 3) as server:
+            usual = server.post("/v1/certify", body)[1]["certificates"]
+            for k, terms in enumerate(({"radius": 1}, {"radius": "all", "delta": 0.0001}, {"n": 60}, {"n": 300, "delta": 0.001, "radius": 2})):
+                options = [word for name, value in terms.items() for word in (f"--{name}", value)]
+                n = terms.get("n", 900)
+                self.ok(run("certify", *WITH_K, "--data", "demo/test.tsv", "--limit", 40, "--seed", 5, "--n", n, "--n0", n, *options, "-o", f"terms{k}.jsonl", "--json", "--quiet"))
+                records = [bare(record) for record in read_run(f"terms{k}.jsonl")[1]]
+                self.assertEqual(server.post("/v1/certify", {**body, **terms})[1]["certificates"], records, terms)
+                self.assertNotEqual(records, usual, terms)
+                self.assertEqual(server.post("/v1/certify", body)[1]["certificates"], usual, "the terms of a request are its own")
+            for terms in ({"delta": 0.011}, {"delta": 0}, {"delta": True}, {"n": 901}, {"n": 0}, {"n": "60"}, {"radius": 0}, {"radius": -1}, {"radius": 1.5}, {"model": "second"}):
+                status, fault = server.post("/v1/predict", {"text": TEXT, **terms})
+                self.assertEqual((status, fault["error"]["code"]), (400, "bad_request"), terms)
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:  # different terms at a time do not mix
+                asked = [{"text": text, "n": 40 + 20 * (i % 5), "delta": 0.01 / (1 + i % 3)} for i, (_, text) in enumerate(rows)]
+                alone = [server.post("/v1/predict", one)[1] for one in asked]
+                self.assertEqual(list(pool.map(lambda one: server.post("/v1/predict", one)[1], asked)), alone)
+
+    def test_second(self):
+        """a second model: the answers of a server with that model alone"""
+        texts = [text for _, text in texts_of("demo/test.tsv", 30)]
+        lexicon = WITH_K[2:]
+        with self.serving("--model", "r.model", *lexicon, "--seed", 3) as server:
+            expected = server.post("/v1/predict", {"texts": texts})[1]
+        with self.serving(*WITH_K, "--second", "r.model", "--seed", 3) as server:
+            told = json.loads(server.get("/v1/model")[1])["second"]
+            self.assertEqual((told["name"], told["sha256"]), ("r.model", test_cli.sha256_of("r.model")))
+            first = server.post("/v1/predict", {"texts": texts})[1]
+            self.assertEqual(server.post("/v1/predict", {"texts": texts, "model": "second"})[1], expected)
+            self.assertEqual(server.post("/v1/predict", {"texts": texts, "model": "first"})[1], first)
+            self.assertNotEqual(first, expected)
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: "reloaded" in server.messages())
+            self.assertEqual(server.post("/v1/predict", {"texts": texts, "model": "second"})[1], expected, "it stays")
+        self.refused(run("serve", *WITH_K, "--second", "none.model"), SYSTEM, "none.model")
+
     def test_without_labels(self):
         """without labels the prediction is certified, as by certify --unlabelled"""
         name = "unlabelled.jsonl"
@@ -263,7 +303,7 @@ class Errors(Serve):
             (b'{"text": 5}', "bad_request"), (b'{"text": ["a"]}', "bad_request"), (b'{"texts": "a"}', "bad_request"),
             (b'{"texts": []}', "bad_request"), (b'{"texts": [1]}', "bad_request"),
             (b'{"texts": ["a", null]}', "bad_request"),
-            (b'{"text": "a", "texts": ["b"]}', "bad_request"), (b'{"text": "a", "n": 5}', "bad_request"),
+            (b'{"text": "a", "texts": ["b"]}', "bad_request"), (b'{"text": "a", "m": 5}', "bad_request"),
             (b'{"Text": "a"}', "bad_request"),
             (b'{"text": "a", "\\u0000": 1}', "bad_json"),
         ]
@@ -612,9 +652,11 @@ class Published(Serve):
             check(answer, schemas["Answer"])
             check(server.post("/v1/certify", {"text": "good"})[1], schemas["CertifyAnswer"])
         self.assertEqual((answer["exact"], answer["assumes"], tables[0]), (True, ["the model is a function of the text"], set(answer) | {"tokens", "edits"}))
-        self.assertEqual(tables[1:4], [set(schemas["WordsAnswer"]["properties"]), set(schemas["Word"]["properties"]),
+        for request, texts in (("Predict", {"text", "texts"}), ("Certify", {"text", "texts", "label", "labels"}), ("Stream", {"text", "label"})):
+            self.assertEqual(tables[1] | texts, set(schemas[request + "Request"]["properties"]))
+        self.assertEqual(tables[2:5], [set(schemas["WordsAnswer"]["properties"]), set(schemas["Word"]["properties"]),
                                        set(schemas["Entry"]["properties"])])
-        self.assertEqual(tables[4], set(schemas["Model"]["properties"]))
+        self.assertEqual(tables[5], set(schemas["Model"]["properties"]))
 
     def test_page(self):
         """the explorer needs nothing from elsewhere, and its policy allows nothing else"""

@@ -199,7 +199,7 @@ class Shards(Case):
         self.assertNotIn("shard", json.loads(self.ok(run("verify", self.whole("adaptive"), "--json"))))
         copy, = self.copied([part])
         lines = (test_cli.temporary / copy).read_bytes().splitlines(True)
-        for damaged, words in ((lines[:1] + lines[2:], ("line 2", "row 5")), (lines[:-1], ("7 records of 8", "resume")),
+        for damaged, words in ((lines[:1] + lines[2:], ("line 2", "row 5")), (lines[:-1], ("7 of 8 records", "resume")),
                                (lines[:2] + lines[1:], ("line 3", "row 2"))):
             write(copy, b"".join(damaged))
             self.refused(run("verify", copy), INPUT, copy, *words)
@@ -353,7 +353,7 @@ class Shards(Case):
         write(second, content + bytes(100))
         refused((f"{second} (8 of 8 records)",))
         write(second, content + lines[-1])
-        refused((f"{second} holds 9 records, but its part has 8 texts",))
+        refused((f"{second}: its records are 9, the texts of its part 8",))
         write(second, b"".join((lines[0], lines[2], lines[1], *lines[3:])))
         refused((second, "line 2", "row 5 stands here"))
         write(second, b"".join((lines[0].replace(b'"shard":[2,3]', b'"shard":[1,3]'), *lines[1:])))

@@ -233,7 +233,7 @@ class Verify(Case):
         self.refused(run("verify", "adaptive.jsonl", *FILES), USAGE, "--lexicon and --data: both or none")
         self.refused(run("verify", "adaptive.jsonl", "--data", "texts.tsv"), USAGE, "--lexicon and --data: both or none")
         self.refused(run("verify", "adaptive.jsonl", *NGRAM), USAGE, "--model needs --lexicon and --data")
-        self.refused(run("verify", "exec.jsonl", *SERVER, *FILES, "--data", "three.tsv"), USAGE, "model_name")
+        self.refused(run("verify", "exec.jsonl", *SERVER, *FILES, "--data", "three.tsv"), USAGE, "--model-name")
 
     def test_renamed(self):
         """digests name files, not their names"""

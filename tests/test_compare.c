@@ -204,7 +204,7 @@ static void test_refused(void **state)
     size_t last = length - 1;
     while (bytes[last - 1] != '\n') last--;
     assert_fails(safer_run_read(&all, write_temporary("short.jsonl", bytes, last), &error), SAFER_INPUT,
-                 "holds 23 records of 24");
+                 "holds 23 of 24 records");
     char *word = strstr(strchr(bytes, '\n'), "true");
     assert_non_null(word);
     memcpy(word, "null", 4);

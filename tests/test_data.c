@@ -226,7 +226,7 @@ static void test_packed(void **state)
         check_file(inside(tar, "d/b.jsonl"), NULL, ROWS({"1", NULL, "j", 0}));
         check_file(inside(tar, "d/c"), OPTIONS(.format = SAFER_FORMAT_CSV), ROWS({"1", "1", "a", 0}));
         check_file(inside(tar, "d/e"), NULL, ROWS({"1", "f", "t", 0})); /* neither a folder nor an ending */
-        check_failure(inside(tar, "d/c"), NULL, SAFER_INPUT, ":d/c by its name or contents; pass --format");
+        check_failure(inside(tar, "d/c"), NULL, SAFER_INPUT, ":d/c by its name or contents; give format");
         check_failure(inside(tar, "d/none.tsv"), NULL, SAFER_INPUT,
                       "has no member d/none.tsv (it has: d/a.tsv, d/b.jsonl");
         check_failure(inside(tar, "x/none"), NULL, SAFER_INPUT, "has no member x/none");

@@ -132,7 +132,7 @@ static void test_jsonl_errors(void **state)
     refuses("e2.jsonl", GOOD "{\"text\":\"a\"\n", "e2.jsonl, line 2: not valid JSON at byte offset 11: ");
     refuses("e3.jsonl", GOOD "{\"text\":\"a\"} {}\n", "e3.jsonl, line 2: not valid JSON");
     refuses("e4.jsonl", GOOD "{\"label\":\"a\"}\n",
-            "e4.jsonl, line 2: no \"text\" in the object, which has label: --text-column NAME says which");
+            "e4.jsonl, line 2: no \"text\" in the object, which has label: text_column NAME says which");
     refuses("e20.jsonl", "{}\n", "e20.jsonl, line 1: no \"text\" in the object, which has no members");
     refuses("e5.jsonl", GOOD "\n{\"text\":5}\n", "e5.jsonl, line 3: \"text\" is an integer; it must be a string");
     refuses("e6.jsonl", "{\"text\":null}\n", "e6.jsonl, line 1: \"text\" is null; it must be a string");
@@ -231,7 +231,7 @@ static void test_short_headers(void **state)
     refuses("s3.tsv", "\turteil\treview text\n1\t0\tnot a good film\n2\t1\ta good film\n", "line 1: a header?");
     refuses_with("s4.csv", "Urteil,Satz\n", numbers, "s4.csv, line 1: a header? Its label, \"Urteil\"");
     refuses_with("s5.csv", "Urteil,Satz\ngut,ein Film\nschlecht,kein Film\n", numbers,
-                 "if it is one, name its columns: --text-column NAME, --label-column NAME; if not, put one above it");
+                 "if it is one, name its columns: text_column NAME, label_column NAME; if not, put one above it");
     reads_with("s6.csv", "Urteil,Satz\ngut,ein Film\n", OPTIONS(.text_column = "Satz", .label_column = "urteil"),
                {"1", "gut", "ein Film", 0});
     reads_with("s7.csv", "label,text\ngut,film\nschlecht,kein Film\n", numbers, {"1", "gut", "film", 0},
@@ -261,7 +261,7 @@ static void test_separators(void **state)
     refuses("c8.csv", "label;text\n0;a;b\n", "c8.csv, line 2: 3 columns, but line 1 has 2");
     refuses("c9.csv", "gold;phrase\n0;a\n", "c9.csv, line 1: no header with a column \"text\", and 1 column;");
     refuses("c1.tsv", "\"id\"\t\"label\"\t\"text\"\n1\tp\ta good film\n",
-            "c1.tsv, line 1: a header in quotes, which TSV does not have: --format csv reads it");
+            "c1.tsv, line 1: a header in quotes, which TSV does not have: format csv reads it");
 }
 
 /* Columns that the caller names, by name or by number; labels by other names. */
@@ -279,18 +279,18 @@ static void test_named_columns(void **state)
                {"y", "pos", "c", 0});
     reads_with("n3.csv", "title,label,text\nA,1,B\n", OPTIONS(.text_column = "title"), {"1", "1", "A", 0});
     refuses_with("n4.csv", "text,label\nx,1\n", german,
-                 "n4.csv, line 1: no column \"Urteil\" for --label-column; the line has text, label");
+                 "n4.csv, line 1: no column \"Urteil\" for label_column; the line has text, label");
     refuses_with("n5.csv", "text,label\nx,1\n", OPTIONS(.text_column = "3"),
-                 "n5.csv, line 1: no column 3 for --text-column: the line has 2 columns");
+                 "n5.csv, line 1: no column 3 for text_column: the line has 2 columns");
     refuses_with("n6.jsonl", "{\"text\":\"x\"}\n", german,
                  "n6.jsonl, line 1: no \"WORT\" in the object, which has text");
     refuses_with("n7.csv", "a,b\nx,1\n", OPTIONS(.label_column = "b"), "n7.csv, line 1: which column is the text?");
-    refuses_with("n8.tsv", "a\t2\tx\n", OPTIONS(.labels = "0=neg"), "line 1: the label \"2\" is not in --labels 0=neg");
+    refuses_with("n8.tsv", "a\t2\tx\n", OPTIONS(.labels = "0=neg"), "line 1: the label \"2\" is not in labels 0=neg");
     refuses_with("n9.txt", "__label__a x\n", OPTIONS(.text_column = "1"), "n9.txt: fastText has no columns to name");
     const char *any = write_temporary("n10.csv", "text,label\nx,1\n", 15);
-    check_failure(any, OPTIONS(.text_column = ""), SAFER_INVALID, "--text-column: a name or a number");
+    check_failure(any, OPTIONS(.text_column = ""), SAFER_INVALID, "text_column: a name or a number");
     check_failure(any, OPTIONS(.text_column = "a", .id_column = "a"), SAFER_INVALID, "are both \"a\"");
-    check_failure(any, OPTIONS(.labels = ""), SAFER_INVALID, "--labels: none given");
+    check_failure(any, OPTIONS(.labels = ""), SAFER_INVALID, "labels: none given");
     check_failure(any, OPTIONS(.labels = "0=a,1"), SAFER_INVALID, "\"1\" is no LABEL=NAME");
     check_failure(any, OPTIONS(.labels = "0=a,0=b"), SAFER_INVALID, "\"0\" is there twice");
 }
@@ -376,11 +376,11 @@ static void test_detection(void **state)
           "a\t1\tx\n",
           {"a", "1", "x", 0});
     reads("ratings.dat", "a\t1\tx\n", {"a", "1", "x", 0});
-    refuses("noending", "1,x\n", "noending by its name or contents; pass --format tsv, csv, jsonl, fasttext or folder");
+    refuses("noending", "1,x\n", "noending by its name or contents; give format tsv, csv, jsonl, fasttext or folder");
     refuses("noending", "a\tb\n", "cannot tell the format of ");
     refuses("noending", "a\tb\tc\td\n", "cannot tell the format of ");
-    refuses("words.txt", "a\tb\tc\n", "words.txt by its name or contents; pass --format");
-    refuses("words.txt", "{\"text\":\"j\"}\n", "words.txt by its name or contents; pass --format");
+    refuses("words.txt", "a\tb\tc\n", "words.txt by its name or contents; give format");
+    refuses("words.txt", "{\"text\":\"j\"}\n", "words.txt by its name or contents; give format");
     refuses("nothing", "", "nothing holds no rows");
     reads_with("words.txt", "a\tb\tc\n", OPTIONS(.format = SAFER_FORMAT_TSV), {"a", "b", "c", 0});
     reads_with("odd.csv", "{\"text\":\"j\"}\n", OPTIONS(.format = SAFER_FORMAT_JSONL),

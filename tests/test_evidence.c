@@ -567,7 +567,7 @@ static void test_options(void **state)
     options.recall_count = 0;
     options.baseline = options.not_worse_than = "z";
     assert_int_equal(safer_evidence(NULL, "x", "y", &options, &error), SAFER_INVALID);
-    assert_string_equal(error.message, "baseline and not_worse_than: one of them");
+    assert_string_equal(error.message, "`baseline` and `not_worse_than`: one of them");
     assert_string_equal(safer_evidence_file(4), "summary.md");
     assert_null(safer_evidence_file(5));
 }

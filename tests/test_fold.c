@@ -138,7 +138,7 @@ static void test_specifications(void **state)
         uint32_t steps = 77;
         safer_error error;
         assert_int_equal(sf_fold_spec_parse(&steps, bad[i], &error), SAFER_INVALID);
-        assert_non_null(strstr(error.message, "fold: "));
+        assert_non_null(strstr(error.message, "`fold`: "));
         assert_int_equal(steps, 77);
     }
 }

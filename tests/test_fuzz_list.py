@@ -28,6 +28,7 @@ READERS = {
     "cli/json.c:cli_json_read": "model lexfile",
     "cli/lexicon_inspect.c:stats_json": "lexfile",
     "cli/model.c:model_json": "model",
+    "cli/model.c:print_training": "model",
     "cli/model_options.c:cli_note_training": "model",
     "cli/pages/pages.c:print_manual": "-docs/safer.1.in, when the program is built",
     "cli/predict.c:give_answer": "-an answer that this process has just made",

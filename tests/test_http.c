@@ -216,8 +216,8 @@ static void test_json_answers(void **state)
     wrong(&p, "{\"labels\":\"pos\"}", 1, "no list");
     wrong(&p, "{\"labels\":{}}", 1, "no list");
     wrong(&p, "{\"labels\":null}", 1, "no list");
-    wrong(&p, "{\"labels\":[]}", 1, "0 labels for 1 texts");
-    wrong(&p, "{\"labels\":[0,1]}", 1, "2 labels for 1 texts");
+    wrong(&p, "{\"labels\":[]}", 1, "labels: 0, texts: 1");
+    wrong(&p, "{\"labels\":[0,1]}", 1, "labels: 2, texts: 1");
     wrong(&p, "{\"labels\":[\"maybe\"]}", 1, "maybe");
     wrong(&p, "{\"labels\":[\"POS\"]}", 1, "POS");
     wrong(&p, "{\"labels\":[2]}", 1, "2");
@@ -225,7 +225,7 @@ static void test_json_answers(void **state)
     wrong(&p, "{\"labels\":[0.5]}", 1, "0.5");
     wrong(&p, "{\"labels\":[true]}", 1, "true");
     wrong(&p, "{\"labels\":[0,[1,0]]}", 2, "not one of the labels");
-    wrong(&p, "{\"scores\":[[0.5,0.5]]}", 2, "1 lists of scores for 2 texts");
+    wrong(&p, "{\"scores\":[[0.5,0.5]]}", 2, "lists of scores: 1, texts: 2");
     wrong(&p, "{\"scores\":[[0.5]]}", 1, "2 numbers");
     wrong(&p, "{\"scores\":[[0.5,0.2,0.3]]}", 1, "2 numbers");
     wrong(&p, "{\"scores\":[[]]}", 1, "2 numbers");
@@ -234,7 +234,7 @@ static void test_json_answers(void **state)
     wrong(&p, "{\"scores\":[[0.5,0.5],\"x\"]}", 2, "2 numbers");
     wrong(&p, "[{\"score\":1}]", 1, "no \"label\"");
     wrong(&p, "[{\"label\":\"maybe\"}]", 1, "maybe");
-    wrong(&p, "[{\"label\":\"pos\"}]", 2, "1 answers for 2 texts");
+    wrong(&p, "[{\"label\":\"pos\"}]", 2, "answers: 1, texts: 2");
     wrong(&p, "[{\"label\":\"pos\"},3]", 2, "several kinds");
     wrong(&p, "[{\"label\":\"pos\"},[3]]", 2, "label");
     wrong(&p, "[[{\"label\":\"pos\"}]]", 1, "no finite number");
@@ -260,7 +260,7 @@ static void test_contradictions(void **state)
           "contradict each other: pos and no scores");
     wrong(&p, "{\"labels\":[null,\"pos\"],\"scores\":[[0.9,0.1],[0,1]]}", 2, "contradict each other: no label and neg");
     wrong(&p, "{\"label\":[\"pos\"],\"scores\":[[0.9,0.1]]}", 1, "contradict");
-    wrong(&p, "{\"labels\":[\"neg\",\"pos\"],\"scores\":[[0.9,0.1]]}", 2, "1 lists of scores for 2 texts");
+    wrong(&p, "{\"labels\":[\"neg\",\"pos\"],\"scores\":[[0.9,0.1]]}", 2, "lists of scores: 1, texts: 2");
     wrong(&p, "[{\"label\":\"neg\",\"scores\":[0,1]}]", 1, "contradict");
     sf_http_profile_free(&p);
     p = opened(&labels, with(SAFER_PROFILE_JSON, "{\"text\":{{text}}}", NULL, NULL));
@@ -381,10 +381,10 @@ static void test_kserve_answers(void **state)
     wrong(&p, "{\"outputs\":[{\"data\":[1]}]}", 1, "datatype");
     wrong(&p, "{\"outputs\":[{\"datatype\":\"FP32\",\"data\":3}]}", 1, "data");
     wrong(&p, "{\"outputs\":[{\"datatype\":\"BOOL\",\"data\":[true]}]}", 1, "BOOL");
-    wrong(&p, "{\"outputs\":[{\"datatype\":\"FP32\",\"data\":[0.5]}]}", 1, "1 scores for 1 texts and 2 labels");
+    wrong(&p, "{\"outputs\":[{\"datatype\":\"FP32\",\"data\":[0.5]}]}", 1, "scores: 1, not 2 (texts times labels)");
     wrong(&p, "{\"outputs\":[{\"datatype\":\"FP32\",\"data\":[0.5,\"x\"]}]}", 1, "no finite number");
     wrong(&p, "{\"outputs\":[{\"datatype\":\"FP32\",\"data\":[0.5,NaN]}]}", 1, "NaN");
-    wrong(&p, "{\"outputs\":[{\"datatype\":\"INT64\",\"data\":[0,1]}]}", 1, "2 labels for 1 texts");
+    wrong(&p, "{\"outputs\":[{\"datatype\":\"INT64\",\"data\":[0,1]}]}", 1, "labels: 2, texts: 1");
     wrong(&p, "{\"outputs\":[{\"datatype\":\"INT64\",\"data\":[7]}]}", 1, "7");
     wrong(&p, "{\"outputs\":[{\"datatype\":\"BYTES\",\"data\":[\"maybe\"]}]}", 1, "maybe");
     sf_http_profile_free(&p);
@@ -407,8 +407,8 @@ static void test_tei_answers(void **state)
             2, neg_pos);
     wrong(&p, "[[{\"score\":0.9,\"label\":\"LABEL_0\"}]]", 1, "LABEL_0");
     wrong(&p, "{\"error\":\"x\",\"error_type\":\"y\"}", 1, "no list");
-    wrong(&p, "[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}]", 1, "2 answers for 1 texts");
-    wrong(&p, "[]", 1, "0 labels");
+    wrong(&p, "[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}]", 1, "answers: 2, texts: 1");
+    wrong(&p, "[]", 1, "labels: 0");
     sf_http_profile_free(&p);
 }
 

@@ -278,7 +278,7 @@ static void test_lasting_faults(void **state)
     stays("/json?fault=404", SAFER_SYSTEM, "answered 404", 1);
     stays("/nowhere", SAFER_SYSTEM, "answered 404", 1);
     stays("/json?fault=nan", SAFER_INPUT, "NaN", 1);
-    stays("/json?fault=count", SAFER_INPUT, "0 labels for 1 texts", 1);
+    stays("/json?fault=count", SAFER_INPUT, "labels: 0, texts: 1", 1);
     stays("/json?fault=unknown", SAFER_INPUT, "maybe", 1);
     stays("/json?fault=shape", SAFER_INPUT, "no list", 1);
     stays("/json?fault=huge", SAFER_INPUT, "larger than 64 MB", 1);

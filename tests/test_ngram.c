@@ -640,7 +640,7 @@ static void bad_options_are_named(void **unused)
     } while (0)
     REFUSED(o.arch = (safer_arch)5, "arch: unknown");
     REFUSED(o.train = NULL, "train is not given");
-    REFUSED(o.ngram.order = 0, "ngrams is 0; it must be from 1 to 8");
+    REFUSED(o.ngram.order = 0, "ngram.order is 0; it must be from 1 to 8");
     REFUSED(o.ngram.order = 9, "ngrams is 9");
     REFUSED(o.ngram.bits = 7, "bits is 7; it must be from 8 to 28");
     REFUSED(o.ngram.bits = 29, "bits is 29");
@@ -690,7 +690,7 @@ static void bad_data_are_named(void **unused)
         {bare, NULL, "train, row 3 (id seventh) has no label"},
         {few, bare, "dev, row 3 (id seventh) has no label"},
         {lonely, NULL, "all rows of train have the label \"class 1\""},
-        {good, few, "dev does not have train's labels"},
+        {good, few, "dev does not have the labels of train"},
         {few, NULL, "no class of train has 10 rows"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -388,7 +388,7 @@ for kind in (numpy.float16, numpy.float32, numpy.int32):
     assert counts(lambda texts: (2 * numpy.array(t.scores(texts))).astype(kind)) == expected, kind
     assert counts(lambda texts: list((2 * numpy.array(t.scores(texts))).astype(kind))) == expected, kind
 for bad, words in ((numpy.full((6, 2), numpy.nan), "nan as the score"), (numpy.zeros((6, 3)), "3 scores per text; there are 2 classes"),
-                   (numpy.zeros((1, 2)), "scores for 1 texts"), (numpy.zeros((6, 2, 2)), "3 dimensions"),
+                   (numpy.zeros((1, 2)), "scores for 1 text, but"), (numpy.zeros((6, 2, 2)), "3 dimensions"),
                    (numpy.full(6, 0.25), "0.25 for text 0")):
     try:
         counts(lambda texts: bad)

@@ -201,7 +201,7 @@ static void test_answers(void **state)
     (void)state;
     assert_ok(read_as(0, "[\"pos\", null]", out, NULL));
     assert_true(out[0] == 1 && out[1] == -1);
-    assert_fails(read_as(0, "[\"pos\"]", out, NULL), SAFER_INPUT, "1 labels for 2 texts");
+    assert_fails(read_as(0, "[\"pos\"]", out, NULL), SAFER_INPUT, "labels: 1, texts: 2");
     assert_fails(read_as(0, "{}", out, NULL), SAFER_INPUT, "no list");
     assert_fails(read_as(0, "[\"pos\", \"good\"]", out, NULL), SAFER_INPUT,
                  "\"good\" is not one of the labels (neg, pos)");
@@ -213,7 +213,7 @@ static void test_answers(void **state)
     assert_fails(read_as(1, "[[1, 2], 3]", out, NULL), SAFER_INPUT, "list of 2 numbers");
     assert_fails(read_as(1, "[[1, 2], [1, \"NaN\"]]", out, NULL), SAFER_INPUT,
                  "score of label \"pos\" is no finite number");
-    assert_fails(read_as(1, "[[1, 2]]", out, NULL), SAFER_INPUT, "1 lists of scores for 2 texts");
+    assert_fails(read_as(1, "[[1, 2]]", out, NULL), SAFER_INPUT, "lists of scores: 1, texts: 2");
     sf_one_hot(values, (const int[]){1, -1}, 2, 2);
     assert_true(values[0] == 0 && values[1] == 1 && values[2] == 0 && values[3] == 0);
 }

@@ -607,7 +607,7 @@ static void test_errors(void **state)
     o.lexicons = &lexicon;
     o.lexicon_count = 1;
     assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INVALID,
-                 "lexicon without data");
+                 "lexicons without data");
     o.data = f.data;
     assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
                  "another lexicon");

@@ -36,6 +36,7 @@ static const sf_model_class stand_in = {.arch = "stand-in", .classify = classify
 static char *names[] = {"neg", "pos"};
 static safer_model model = {.class = &stand_in, .classes = 2, .labels = names};
 static safer_lexicon *lexicon;
+static safer_certify_options settings; /* of the server: set up with the lexicon */
 
 #define LONG_TEXT "good bad film good bad film good bad film good bad film good bad film"
 
@@ -48,6 +49,7 @@ static int make_lexicon(void **state)
     options.table = write_temporary("table.tsv", table, sizeof table - 1);
     options.kernel = "topk:3";
     assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
+    settings = safer_certify_options_default();
     return 0;
 }
 
@@ -58,13 +60,13 @@ static int free_lexicon(void **state)
     return 0;
 }
 
-static const sf_job_limits limits = {.text = 100, .texts = 3};
+static const sf_job_limits limits = {.text = 100, .texts = 3, .certify = &settings, .model = &model};
 
 static sf_job *read_job(sf_route_id route, const char *body)
 {
     sf_job *job = NULL;
     sf_fault fault = {0};
-    if (sf_job_read(&job, &sf_routes[route], body, strlen(body), &model, limits, &fault)) fail_msg("%s", fault.message);
+    if (sf_job_read(&job, &sf_routes[route], body, strlen(body), &limits, &fault)) fail_msg("%s", fault.message);
     return job;
 }
 
@@ -98,7 +100,18 @@ static void test_requests(void **state)
     assert_int_equal(job->texts[1].label, -1);
     assert_true(job->labelled);
     sf_job_release(job);
+    job = read_job(SF_ROUTE_CERTIFY,
+                   "{\"text\": \"a\", \"radius\": 3, \"delta\": 0.001, \"n\": 40, \"model\": \"first\"}");
+    assert_int_equal(job->terms.radius, 3);
+    assert_true(job->terms.delta == 0.001);
+    assert_int_equal(job->terms.n, 40);
+    assert_int_equal(job->terms.n0, 40); /* no more draws for the answer than for the certificate */
+    assert_false(job->second);
+    sf_job_release(job);
     job = read_job(SF_ROUTE_PREDICT, "{\"text\": \"a\"}");
+    assert_int_equal(job->terms.n, 5000);
+    assert_int_equal(job->terms.n0, 5000);
+    assert_true(job->terms.delta == 0.01);
     assert_int_equal(job->count, 1);
     assert_false(job->labelled);
     sf_job_release(job);
@@ -123,6 +136,17 @@ static void test_faults(void **state)
          "bad_request", 400},
         {SF_ROUTE_STREAM, "{\"texts\": [\"a\"]}", "bad_request", 400},
         {SF_ROUTE_WORDS, "{\"text\": \"a\", \"label\": \"pos\"}", "bad_request", 400},
+        {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"delta\": 0.02}", "bad_request", 400}, /* more than the server's */
+        {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"delta\": 0}", "bad_request", 400},
+        {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"delta\": \"0.001\"}", "bad_request", 400},
+        {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"n\": 5001}", "bad_request", 400},
+        {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"n\": 0}", "bad_request", 400},
+        {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"n\": 10.0}", "bad_request", 400},
+        {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"radius\": 0}", "bad_request", 400},
+        {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"radius\": \"any\"}", "bad_request", 400},
+        {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"model\": \"second\"}", "bad_request", 400}, /* there is none */
+        {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"model\": 2}", "bad_request", 400},
+        {SF_ROUTE_WORDS, "{\"text\": \"a\", \"radius\": 1}", "bad_request", 400},
         {SF_ROUTE_PREDICT, "{\"texts\": [\"a\", \"b\", \"c\", \"d\"]}", "too_large", 413},
         {SF_ROUTE_PREDICT, "{\"text\": \"" FIFTY_BYTES FIFTY_BYTES "+\"}", "too_large", 413},
     };
@@ -130,9 +154,8 @@ static void test_faults(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sf_job *job = NULL;
         sf_fault fault = {0};
-        assert_int_equal(sf_job_read(&job, &sf_routes[cases[i].route], cases[i].body, strlen(cases[i].body), &model,
-                                     limits, &fault),
-                         -1);
+        assert_int_equal(
+            sf_job_read(&job, &sf_routes[cases[i].route], cases[i].body, strlen(cases[i].body), &limits, &fault), -1);
         assert_string_equal(fault.code, cases[i].code);
         assert_int_equal(fault.status, cases[i].status);
         char *text = sf_fault_json(&fault);
@@ -459,7 +482,7 @@ static int offer(sf_workers *workers, sf_job *job, int *seconds)
 
 static int all_taken(void *context)
 {
-    sf_gauges gauges;
+    sf_gauges gauges = {0};
     sf_workers_gauge(context, &gauges);
     return gauges.waiting == 0;
 }
@@ -472,7 +495,7 @@ static void test_workers(void **state)
     sf_workers *workers = NULL;
     sf_job *jobs[JOBS], *blocking = read_job(SF_ROUTE_PREDICT, "{\"text\": \"good film\"}"),
                         *full = read_job(SF_ROUTE_PREDICT, "{\"text\": \"bad\"}");
-    sf_gauges gauges;
+    sf_gauges gauges = {0};
     int seconds = 0;
     (void)state;
     safer_certify_options options = safer_certify_options_default();

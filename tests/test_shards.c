@@ -303,7 +303,7 @@ static void test_damaged(void **state)
     for (size_t keep = 1; keep < part.length; keep += keep < first + 4 || keep + 4 > part.length ? 1 : 7) {
         put(p.paths[1], part.bytes, keep);
         if (keep <= first)
-            assert_refused(&p, "line 1: the configuration is cut; run its part again with --resume");
+            assert_refused(&p, "line 1: the configuration is cut; run its part again with resume");
         else
             assert_refused(&p, "1 of 3 parts is not finished: ");
     }

@@ -6,7 +6,7 @@
 /* @include page.js */
 
 let model = null;    /* what GET v1/model says */
-let asked = null;    /* the text that was asked about: {text, words, lexicon} */
+let asked = null;    /* the text that was asked about: {text, words, lexicon, slots, terms} */
 let changes = new Map(); /* number of a word of it -> what stands in its place */
 
 /* ------------------------------------------------------------------ the server */
@@ -133,9 +133,9 @@ class Picture {
   drawThresholds(start, right) {
     let above = -Infinity; /* where the last name stands */
     for (const {q, first, last} of thresholds(start)) {
-      const y = atY(.5 + q), name = y - AREA.top < 16 ? y + 14 : y - 4;
+      const y = atY(.5 + q), over = y - 4, name = y - AREA.top < 16 || over - above < 17 ? y + 14 : over;
       line(this.svg, 'limit', AREA.left, y, right, y);
-      if (name - above < 13) continue; /* it would stand on the other */
+      if (name - above < 17) continue; /* it would stand on the other */
       above = name;
       const words = last === 'all' ? 'any words' : last === 1 ? '1 word'
         : (first === last ? '' : first + ' to ') + last + ' words';
@@ -158,8 +158,9 @@ class Picture {
 
 /* One text and what the server says of it. */
 class Side {
-  constructor(id) {
+  constructor(id, more) {
     this.root = byId(id);
+    this.more = more || {}; /* what its requests have beside text and terms */
     this.picture = new Picture(this.root.querySelector('svg'));
   }
 
@@ -186,7 +187,8 @@ class Side {
     const controller = this.controller = new AbortController();
     this.judge('', 'Asking.', '');
     try {
-      for await (const [event, data] of events(await request('v1/certify/stream', {text}, controller.signal)))
+      for await (const [event, data] of events(await request('v1/certify/stream',
+        {text, ...asked.terms, ...this.more}, controller.signal)))
         this.hear(event, data);
       if (!this.result) throw new Trouble(BROKEN);
       return true;
@@ -287,7 +289,7 @@ function editsOf(answer) {
 }
 
 const isRemote = () => model && ['exec', 'http', 'callback'].includes(model.model.arch);
-const original = new Side('original'), changed = new Side('changed');
+const original = new Side('original'), changed = new Side('changed'), second = new Side('second', {model: 'second'});
 
 /* ------------------------------------------------------------------ words and synonyms */
 
@@ -472,6 +474,73 @@ async function askChanged() {
   }
 }
 
+/* ------------------------------------------------------------------ two models */
+
+/* What a model says of the text, in a few words. */
+function claimOf({answer}) {
+  if (answer.label === null) return ['no clear answer'];
+  return [isolated(visible(answer.label)), answer.radius === 'all' ? ', certified whatever words are exchanged'
+    : answer.radius ? ', certified for up to ' + whole(answer.radius) + (answer.radius === 1 ? ' word' : ' words')
+      : ', not certified'];
+}
+
+function compareModels() {
+  const ready = model && model.second && original.result && second.result;
+  byId('models').hidden = !ready;
+  if (!ready) return;
+  const same = original.result.answer.label === second.result.answer.label;
+  byId('models').className = 'verdict ' + (same ? 'good' : 'weak');
+  byId('models').replaceChildren(make('strong', {}, same ? 'Both models answer alike.' : 'The models differ.'),
+    ' First: ', ...claimOf(original.result), '. Second: ', ...claimOf(second.result), '.');
+}
+
+/* The second model is asked about the text as it was typed; its troubles are its own. */
+async function askSecond(text) {
+  second.clear();
+  compareModels();
+  if (!model.second) return;
+  try {
+    if (await second.ask(text)) compareModels();
+  } catch (error) {
+    second.judge('bad', 'No certificate.', error instanceof Trouble ? error.message : 'This page failed: ' + error.message);
+  }
+}
+
+/* ------------------------------------------------------------------ terms */
+
+const TERMS = {
+  radius: words => words === 'all' ? 'all' : /^[1-9]\d{0,8}$/.test(words) ? Number(words) : null,
+  delta: words => Number(words) > 0 && Number(words) <= model.delta ? Number(words) : null,
+  n: words => /^[1-9]\d*$/.test(words) && Number(words) <= model.n ? Number(words) : null,
+};
+
+/* What is typed there, as members of a request; empty fields leave the server's. */
+function readTerms() {
+  const terms = {};
+  for (const [name, read] of Object.entries(TERMS)) {
+    const words = byId(name).value.trim(), value = words ? read(words) : undefined;
+    byId(name).setAttribute('aria-invalid', String(value === null));
+    if (value === null) {
+      byId('terms').open = true;
+      byId(name).focus();
+      throw new Trouble({radius: 'Words that may change: a whole number from 1 on, or all.',
+        delta: 'delta: a number above 0, at most ' + model.delta + ', the server\'s.',
+        n: 'Draws: a whole number from 1 to ' + whole(model.n) + ', the server\'s.'}[name]);
+    }
+    if (value !== undefined) terms[name] = value;
+  }
+  return terms;
+}
+
+function showTerms() {
+  byId('radius').placeholder = String(model.radius);
+  byId('delta').placeholder = String(model.delta);
+  byId('n').placeholder = String(model.n);
+  byId('delta-part').querySelector('.most').textContent = String(model.delta);
+  byId('n-part').querySelector('.most').textContent = whole(model.n);
+  byId('delta-part').hidden = byId('n-part').hidden = model.method === 'ibp';
+}
+
 /* ------------------------------------------------------------------ examples, links, files */
 
 const EXAMPLES = [
@@ -488,10 +557,11 @@ function showExample() {
 }
 
 /* A link holds the text behind its #, which browsers do not send to servers. */
-const linkTo = text => location.href.split('#')[0] + '#text=' + encodeURIComponent(text);
+const linkTo = (text, terms) => location.href.split('#')[0] + '#' +
+  Object.entries({text, ...terms}).map(([name, value]) => name + '=' + encodeURIComponent(value)).join('&');
 
 async function share() {
-  const link = linkTo(asked.text);
+  const link = linkTo(asked.text, asked.terms);
   history.replaceState(null, '', link);
   const copied = await (navigator.clipboard ? navigator.clipboard.writeText(link).then(() => true, () => false) : false);
   byId('kept').textContent = copied ? 'The link is copied.' : 'The link is in the address bar.';
@@ -500,8 +570,8 @@ async function share() {
 /* What the server said of the text, and of the changed one, with what it says of itself. */
 function save() {
   const side = ({result}, text) => result ? {text, ...result} : null;
-  const content = JSON.stringify({model, original: side(original, asked.text),
-    changed: changes.size ? side(changed, changedText()) : null}, null, 1) + '\n';
+  const content = JSON.stringify({model, terms: asked.terms, original: side(original, asked.text),
+    second: side(second, asked.text), changed: changes.size ? side(changed, changedText()) : null}, null, 1) + '\n';
   const address = URL.createObjectURL(new Blob([content], {type: 'application/json'}));
   make('a', {href: address, download: 'certificate.json'}).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);
@@ -509,11 +579,17 @@ function save() {
 }
 
 function openLink() {
-  const found = /^#text=(.+)$/.exec(location.hash);
-  let text = null;
-  try { text = found && decodeURIComponent(found[1]); } catch (error) { /* no link of this page */ }
-  if (!text) return;
-  byId('text').value = text;
+  const found = {};
+  try {
+    for (const part of location.hash.slice(1).split('&')) {
+      const [name, value] = part.split('=');
+      if (value) found[name] = decodeURIComponent(value);
+    }
+  } catch (error) { return; /* no link of this page */ }
+  if (!found.text) return;
+  byId('text').value = found.text;
+  for (const name of Object.keys(TERMS)) byId(name).value = found[name] || '';
+  byId('terms').open = Object.keys(TERMS).some(name => found[name]);
   showSize();
   byId('ask').requestSubmit();
 }
@@ -528,22 +604,25 @@ async function ask(event) {
   changes = new Map();
   original.clear();
   changed.clear();
-  byId('compare').hidden = byId('sides').hidden = byId('keep').hidden = true;
+  second.clear();
+  byId('models').hidden = byId('compare').hidden = byId('sides').hidden = byId('keep').hidden = true;
   byId('kept').textContent = '';
   const mine = ask.last = {};
   try {
     if (!model) await readModel();
-    const words = await (await request('v1/words', {text})).json();
+    const terms = readTerms(), words = await (await request('v1/words', {text})).json();
     if (ask.last !== mine) return;
-    asked = {text, words: words.words, lexicon: words.lexicon, slots: words.slots};
+    asked = {text, terms, words: words.words, lexicon: words.lexicon, slots: words.slots};
     byId('sides').hidden = false;
     showFold(text, words.fold);
     showWords();
     askChanged();
+    askSecond(text);
     if (await original.ask(text)) {
       if (original.start && original.start.visible < asked.slots) showWords(); /* some are never read */
       showChanged();
       compare();
+      compareModels();
       byId('keep').hidden = false;
     }
   } catch (error) {
@@ -565,8 +644,13 @@ async function readModel() {
     whole(model.lexicon.words) + ' words. ' +
     (model.method === 'ibp' ? 'Method: interval bounds on the model itself.'
       : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, delta ' + model.delta + '.') +
-    (model.edit_kind ? ' Draws delete words with chance ' + model.delete.toFixed(3) + '; up to ' + whole(model.edits) +
-      (model.edits === 1 ? ' edit is' : ' edits are') + ' certified.' : '');
+    (model.edit_kind ? ' Draws delete words' + (typeof model.delete === 'number' ? ' with chance ' + model.delete.toFixed(3)
+      : ' by the length of the text (' + model.delete + ')') + '; up to ' + whole(model.edits) +
+      (model.edits === 1 ? ' edit is' : ' edits are') + ' certified.' : '') +
+    (model.second ? ' Second model: ' + model.second.arch + ', ' + visible(model.second.name).slice(0, 100) + '.' : '');
+  byId('second').hidden = !model.second;
+  byId('sides').classList.toggle('three', Boolean(model.second));
+  showTerms();
   showSize();
 }
 

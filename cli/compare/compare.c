@@ -14,7 +14,7 @@ static void list(cli_options *options, void *into)
     request *r = into;
     cli_add_output(options, "output", &r->output, "FOLDER", "for lexicons, models and records (also -o FOLDER)");
     cli_add_output(options, "markdown", &r->markdown, "FILE", "also write the tables as Markdown");
-    cli_add_output(options, "csv", &r->csv, "DIR", "also write cells.csv and pairs.csv");
+    cli_add_output(options, "csv", &r->csv, "FOLDER", "also write cells.csv and pairs.csv");
     cli_crew_options(options, &r->crew);
     r->crew.again = "the same command resumes from here";
 }
@@ -63,7 +63,7 @@ static int run(void *from, char **arguments, size_t count)
 const cli_verb cli_compare = {
     .name = "compare",
     .brief = "defences, models and data from one file: tables and tests",
-    .usage = "CONFIG.json -o FOLDER [--markdown FILE] [--csv DIR]",
+    .usage = "CONFIG.json -o FOLDER [--markdown FILE] [--csv FOLDER]",
     .summary = "Trains, certifies and attacks every combination of defence, model and data that a small JSON\n"
                "file asks for, and prints their accuracies with intervals and McNemar's test for every two.\n"
                "Lexicons, models and records stay in FOLDER; the same command again does only what is missing.\n"

@@ -343,6 +343,7 @@ static safer_status look_at_crew(const study *s, safer_status status, safer_erro
 int cmp_study_run(cmp_config *config, cmp_folder *folder, int all, safer_crew *crew)
 {
     study s = {.config = config, .folder = folder, .crew = crew};
+    cli_interrupt_again("the same command resumes from here");
     safer_error ended = {0};
     int code = CLI_DONE;
     for (size_t i = 0; i < config->cell_count; i++) {
@@ -359,8 +360,7 @@ int cmp_study_run(cmp_config *config, cmp_folder *folder, int all, safer_crew *c
             cell->error = ended;
             status = cell->error.status = left;
         }
-        if (!cli_crew_told(&cell->error)) cli_complain("%s: %s", place, cell->error.message);
-        if (status == SAFER_CANCELLED) cli_say("the same command resumes from here");
+        if (!cli_crew_told(&cell->error)) cli_complain("%s: %s", place, cli_message(&cell->error));
         if (code == CLI_DONE || status == SAFER_CANCELLED) code = cli_code(status);
         if (all || left != SAFER_OK || status == SAFER_CANCELLED) break;
     }

@@ -276,7 +276,7 @@ static void print_tables(FILE *out, const cmp_config *config, const cmp_pairs *p
         const cmp_cell *cell = &config->cells[i];
         if (cell->error.status == SAFER_OK) continue;
         fprintf(out, "%sfailed: %s %s %s: %s\n", any++ ? "" : "\n", cell->data, cell->model, cell->defense,
-                cell->error.message);
+                cli_message(&cell->error));
     }
     fprintf(out, "\n%s", explanation);
     if (!pairs->count) return;
@@ -378,7 +378,7 @@ static json_t *cell_json(const cmp_cell *cell, const char *folder)
     cli_set(object, "train_seconds", json_real(cell->train_seconds));
     cli_set(object, "certify_seconds", json_real(cell->certify_seconds));
     cli_set(object, "records", cell->certified ? json_sprintf("%s/%s.jsonl", folder, cell->name) : json_null());
-    cli_set(object, "error", cell->error.status == SAFER_OK ? json_null() : json_string(cell->error.message));
+    cli_set(object, "error", cell->error.status == SAFER_OK ? json_null() : json_string(cli_message(&cell->error)));
     return object;
 }
 
@@ -456,7 +456,7 @@ static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pa
         else
             put_real(out, f.queries);
         fprintf(out, ",%.3f,%.3f", cell->train_seconds, cell->certify_seconds);
-        put_field(out, cell->error.status == SAFER_OK ? "" : cell->error.message);
+        put_field(out, cell->error.status == SAFER_OK ? "" : cli_message(&cell->error));
         fputs("\r\n", out);
     }
 }

@@ -47,7 +47,9 @@ typedef enum safer_status {
 #undef X
 } safer_status;
 
-/* What went wrong, where (file, line or row) and, if it helps, what to do. */
+/* What went wrong, where (file, line or row) and, if it helps, what to do. A member of a struct of options stands
+ * between backquotes, so that a program can say there what its users call it: "`max_texts`: 0 (1 to `queue`)". Where
+ * several structs have such a member, the name of one goes before: `remote.batch`. */
 typedef struct safer_error {
     safer_status status;
     char message[1000]; /* one line, no trailing newline, always terminated */
@@ -95,12 +97,15 @@ typedef struct safer_progress {
 } safer_progress;
 
 /* How often draws delete a token (word, number, mark): with a chance, above 0, below 1, rounded to a fraction of 2^32;
- * or by the length of the text, so that `keep` tokens or more stay on average, and fewer than twice as many; zeros:
- * nothing is deleted. docs/edits.md */
+ * or by the length of the text, so that `keep` tokens of 256 stay on average, and of others by the square root; zeros:
+ * nothing is deleted. docs/edits.md. Or there are no draws: every token is in one of so many `groups`, and the text of
+ * each group is asked about: docs/groups.md */
 #define SAFER_KEEP 1000000
+#define SAFER_GROUPS 10000
 typedef struct safer_deletion {
     double chance;
-    size_t keep; /* 1 to SAFER_KEEP */
+    size_t keep;   /* 1 to SAFER_KEEP */
+    size_t groups; /* 1 to SAFER_GROUPS */
 } safer_deletion;
 
 /* "0.9" or "keep:25". */

@@ -16,6 +16,7 @@ typedef struct safer_model safer_model;
 /* Loads a model file written by safer_train, or a directory as HuggingFace has them: a classifier of
  * the kind of BERT (config.json, the tokenizer's files, model.safetensors; docs/models.md lists which), or a sum
  * of models (a file of JSON). */
+#define SAFER_SUM_MEMBERS 64 /* of a sum, at most */
 SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
 SAFER_API void safer_model_free(safer_model *model);
 
@@ -63,6 +64,9 @@ SAFER_API const char *safer_model_arch(const safer_model *model);
  * remote one. Both live as long as the model. */
 SAFER_API const char *safer_model_name(const safer_model *model);
 SAFER_API const char *safer_model_sha256(const safer_model *model);
+
+/* The arithmetic in which it answers here, as records name it ("portable", "bf16 avx512"); NULL: a remote model's. */
+SAFER_API const char *safer_model_arithmetic(const safer_model *model);
 
 SAFER_API size_t safer_model_class_count(const safer_model *model);
 SAFER_API const char *safer_model_label(const safer_model *model, size_t label);

@@ -15,7 +15,8 @@ typedef struct safer_server safer_server;
 
 typedef struct safer_serve_options {
     size_t size;
-    int fixed_seed;    /* use the seed of `certify` and show it to clients; else it is random and a secret */
+    int fixed_seed;    /* use the seed of `certify` and show it to clients; else it is random and a secret. Groups have
+                        * that of `certify` in any case: it belongs to the classifier */
     const char *host;  /* an address to bind to; "127.0.0.1" */
     uint16_t port;     /* 0: any free one; 8080 */
     const char *token; /* bearer token that clients must send, 16 visible ASCII characters or more; NULL: no token */
@@ -33,6 +34,9 @@ typedef struct safer_serve_options {
     /* Of one client, which is an address (of IPv6, a /64; 127.0.0.1 and ::1 are not counted): */
     size_t client_connections; /* open at a time; 0: any number; 256 */
     double client_rate;        /* requests per second, on average over a second; 0: any number; 0 */
+    /* A second model, beside which the first can be tried: requests name it, the explorer asks both. It has the first
+     * one's lexicon and options, threads of its own, and must outlive the server; a reload leaves it. May be NULL. */
+    const safer_model *second;
 } safer_serve_options;
 
 SAFER_OPTIONS(safer_serve_options);

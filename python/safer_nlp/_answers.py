@@ -111,7 +111,7 @@ class Classes:
 
     def _read_array(self, scores: Any, count: int) -> List[int]:
         if len(scores) != count:
-            raise InputError(f"predict returned scores for {len(scores)} texts, but was asked about {count}")
+            raise InputError(f"predict returned scores for {len(scores)} text{'' if len(scores) == 1 else 's'}, but was asked about {count}")
         if scores.shape[1] != len(self.names):
             raise InputError(f"predict returned {scores.shape[1]} scores per text; there are {len(self.names)} classes ({self.describe()})")
         best: List[int] = scores.argmax(axis=1).tolist()  # the first of equals; NaN would win

@@ -132,7 +132,7 @@ class Lexicon(Handle):
               threshold: Optional[float] = None, metric: Optional[str] = None, simlex: Optional[Path] = None,
               exclude: Optional[Path] = None, protect: Optional[Path] = None, kernel: Optional[str] = None,
               fold: Optional[str] = None, dropped: Optional[Path] = None, function_words: bool = True, keep_antonyms: bool = False,
-              max_component: int = 0, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+              max_component: int = 0, wordnet: Optional[Path] = None, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
         """From word vectors: every pair at least `threshold` similar is a pair of synonyms.
 
         The options are those of `safer lexicon build`; None stands for its default. English function words are protected
@@ -145,7 +145,7 @@ class Lexicon(Handle):
                          repair=repair, synonyms=synonyms, antonyms=antonyms, counterfit=counterfit,
                          all_but_the_top=all_but_the_top, threshold=threshold, metric=metric, simlex=simlex, exclude=exclude,
                          protect=protect, kernel=kernel, fold=fold, dropped=dropped, function_words=function_words, keep_antonyms=keep_antonyms,
-                         max_component=max_component, threads=threads)
+                         max_component=max_component, wordnet=wordnet, threads=threads)
 
     @classmethod
     def import_(cls, table: Optional[Path] = None, *, wordnet: Optional[Path] = None, vectors: Optional[Path] = None,

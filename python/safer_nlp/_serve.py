@@ -71,10 +71,11 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
           without_token: bool = False, classes: Optional[Sequence[Any]] = None, n: int = 5000, n0: Optional[int] = None,
           delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all", seed: Optional[int] = None,
           batch: int = 256, random: bool = False, function: bool = False, cache: bool = False, threads: int = 0, delete: Union[float, str] = 0.0,
-          edits: int = 1, edit_kind: str = "any", max_body: Optional[int] = None, max_text: Optional[int] = None,
+          edits: int = 1, edit_kind: str = "any", groups: Optional[int] = None, max_body: Optional[int] = None, max_text: Optional[int] = None,
           max_texts: Optional[int] = None, queue: Optional[int] = None, connections: Optional[int] = None,
           deadline: Optional[float] = None, patience: Optional[float] = None, client_connections: Optional[int] = None,
-          client_rate: Optional[float] = None, log: Optional[Callable[[str], Any]] = None, log_texts: bool = False) -> Server:
+          client_rate: Optional[float] = None, log: Optional[Callable[[str], Any]] = None, log_texts: bool = False,
+          second: Optional[Model] = None) -> Server:
     """Starts to serve the smoothed classifier over HTTP, in the background: the interface of `safer serve`, page included.
 
     `predict` and the options of certificates are those of :func:`certify`. A function of Python is called by threads of
@@ -83,7 +84,7 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
     :param port: 0: any that is free
     :param token: a bearer token that clients must send, at least 16 characters; needed where `host` is no loopback
         address, unless `without_token`
-    :param seed: of all draws, shown to clients; None: random, and a secret
+    :param seed: of all draws, shown to clients; None: random, and a secret; with `groups`: 1
     :param max_body: bytes of a request; None, here and below: the default of `safer serve`
     :param max_text: bytes of a text
     :param max_texts: of a request
@@ -95,11 +96,13 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
     :param client_rate: requests per second of one address; 0: any number
     :param log: takes a line of JSON about every request, in a thread of the server
     :param log_texts: the log holds the texts too
+    :param second: another model, which requests may name (`"model": "second"`) and the page asks beside the first
     """
     lexicon = need_lexicon(lexicon)
+    seed = 1 if seed is None and groups is not None else seed  # the classifier depends on it
     model = as_model(predict, classes, [], batch=batch, cache=cache, random=random, declared=function)
     certify = certify_options(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, seed=seed or 0, threads=threads,
-                              delete=delete, edits=edits, edit_kind=edit_kind)
+                              delete=delete, edits=edits, edit_kind=edit_kind, groups=groups)
     certify.batch = draws_at_once(model, batch)
     if isinstance(model, FunctionModel):
         model.from_any_thread = True
@@ -107,6 +110,7 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
     if not 0 <= port < 2**16:
         raise InvalidError(f"port: {port}; 0 to 65535")
     o.fixed_seed, o.host, o.port, o.without_token, o.log_texts = seed is not None, host.encode(), port, without_token, log_texts
+    o.second = None if second is None else second._pointer
     o.token = None if token is None else token.encode()
     for name, value in dict(max_body=max_body, max_text=max_text, max_texts=max_texts, queue=queue, connections=connections,
                             deadline=deadline, patience=patience, client_connections=client_connections, client_rate=client_rate).items():
@@ -123,6 +127,6 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
     callback = c.RECORD(write) if log is not None else c.RECORD(0)
     o.log = callback
     with Guard() as guard:  # a function is asked by this thread first, whether it stays with its answers
-        server = Server(make("safer_server_start", model._pointer, lexicon._pointer, byref(certify), byref(o)), model, lexicon, [callback])
+        server = Server(make("safer_server_start", model._pointer, lexicon._pointer, byref(certify), byref(o)), model, lexicon, [callback, second])
     guard.check()
     return server

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "draw/groups.h"
 #include "stats/special.h"
 
 #include <string.h>
@@ -32,26 +33,29 @@ void safer_attack_options_init(safer_attack_options *options, size_t size)
 safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
 {
     enum { MOST = 1 << 20 };
-    if ((unsigned)o->method >= SAFER_ATTACKS) return sf_fail(error, SAFER_INVALID, "method: unknown");
+    if ((unsigned)o->method >= SAFER_ATTACKS) return sf_fail(error, SAFER_INVALID, "`method`: unknown");
     if (o->n < 1 || o->n > SF_SAMPLES_MAX / 1024)
-        return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 976562)", (unsigned long long)o->n);
-    if (o->smoothed && o->max_queries && o->max_queries < o->n) /* then not even the text itself could be asked about */
-        return sf_fail(error, SAFER_INVALID, "max_queries: %llu, but one vote may take n = %llu",
-                       (unsigned long long)o->max_queries, (unsigned long long)o->n);
-    if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
+        return sf_fail(error, SAFER_INVALID, "`n`: %llu (1 to 976562)", (unsigned long long)o->n);
+    const uint64_t vote = o->deletion.groups ? o->deletion.groups : o->n;
+    if (o->smoothed && o->max_queries && o->max_queries < vote) /* then not even the text itself could be asked about */
+        return sf_fail(error, SAFER_INVALID, "`max_queries`: %llu, but one vote may take %s = %llu",
+                       (unsigned long long)o->max_queries, o->deletion.groups ? "`groups`" : "`n`",
+                       (unsigned long long)vote);
+    if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "`radius`: at least 1, or all");
     if (o->population < 2 || o->population > MOST)
-        return sf_fail(error, SAFER_INVALID, "population: %d (2 to 1048576)", o->population);
+        return sf_fail(error, SAFER_INVALID, "`population`: %d (2 to 1048576)", o->population);
     if (o->iterations < 0 || o->iterations > MOST)
-        return sf_fail(error, SAFER_INVALID, "iterations: %d (0 to 1048576)", o->iterations);
-    if (o->tries < 1 || o->tries > MOST) return sf_fail(error, SAFER_INVALID, "tries: %d (1 to 1048576)", o->tries);
-    if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "alpha: %g (above 0, below 1)", o->alpha);
-    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
-    if (o->batch < 1 || o->batch > MOST) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
+        return sf_fail(error, SAFER_INVALID, "`iterations`: %d (0 to 1048576)", o->iterations);
+    if (o->tries < 1 || o->tries > MOST) return sf_fail(error, SAFER_INVALID, "`tries`: %d (1 to 1048576)", o->tries);
+    if (!(o->alpha > 0 && o->alpha < 1))
+        return sf_fail(error, SAFER_INVALID, "`alpha`: %g (above 0, below 1)", o->alpha);
+    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
+    if (o->batch < 1 || o->batch > MOST) return sf_fail(error, SAFER_INVALID, "`batch`: %zu (1 to 1048576)", o->batch);
     const safer_status status = sf_deletion_check(o->deletion, error);
     if (status != SAFER_OK) return status;
     if (sf_deletes(o->deletion) && !o->smoothed)
-        return sf_fail(error, SAFER_INVALID, "deletion: only draws of the smoothed classifier delete");
-    if (o->words < 1) return sf_fail(error, SAFER_INVALID, "words: at least 1");
+        return sf_fail(error, SAFER_INVALID, "`deletion`: only draws of the smoothed classifier delete");
+    if (o->words < 1) return sf_fail(error, SAFER_INVALID, "`words`: at least 1");
     if (sf_likeness_check(o, error) != SAFER_OK) return SAFER_INVALID;
     return sf_shard_check((sf_shard){o->shard, o->shards}, error);
 }
@@ -80,6 +84,13 @@ safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, con
 {
     safer_attacker *a = sf_calloc(1, sizeof *a);
     if (!a) return sf_fail_memory(error);
+    if (options->deletion.groups) {
+        const safer_status wrong = sf_groups_check(lexicon, error);
+        if (wrong != SAFER_OK) {
+            free(a);
+            return wrong;
+        }
+    }
     a->options = *options;
     safer_status status = SAFER_OK;
     if (!likeness && sf_likeness_asked(options)) {
@@ -87,8 +98,9 @@ safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, con
         likeness = &a->likeness;
     }
     const sf_victim_options victim = {.smoothed = options->smoothed,
-                                      .n = options->n,
+                                      .n = options->deletion.groups ? options->deletion.groups : options->n,
                                       .deletion = sf_deletion_round(options->deletion),
+                                      .key = options->seed,
                                       .max_queries = options->max_queries,
                                       .seed = options->seed,
                                       .batch = options->batch,

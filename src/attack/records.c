@@ -28,7 +28,8 @@ json_t *sf_attack_config(const char *kind, const safer_model *model, const safer
     sf_member_add(&config, "tries", json_integer(o->tries));
     sf_member_add(&config, "alpha", json_real(o->alpha));
     sf_member_add(&config, "seed", json_integer((json_int_t)o->seed));
-    if (sf_deletes(o->deletion)) sf_member_add(&config, "delete", sf_deletion_json(sf_deletion_round(o->deletion)));
+    if (sf_deletes(o->deletion))
+        sf_member_add(&config, sf_deletion_member(o->deletion), sf_deletion_json(sf_deletion_round(o->deletion)));
     if (sf_needs_words(o->method) || (sf_deletes(o->deletion) && strcmp(kind, "against") == 0))
         sf_member_add(&config, "words", json_integer((json_int_t)o->words));
     return config;
@@ -71,6 +72,7 @@ safer_status sf_attack_config_read(sf_attack_head *out, const json_t *json, cons
     const json_t *deletion = sf_member_optional(&m, "delete"), *words = sf_member_optional(&m, "words");
     safer_deletion rate;
     if (deletion && sf_deletion_read(&rate, deletion)) sf_member_refuse(&m, "delete", "a fraction of 2^32, or keep:K");
+    if (sf_member_optional(&m, "groups")) (void)sf_member_integer(&m, "groups", 1);
     if (words && !json_is_integer(words)) sf_member_refuse(&m, "words", "a whole number");
     read_likeness(&head, &m);
     safer_status status = SAFER_OK;

@@ -48,7 +48,7 @@ safer_status sf_fail_unpacked(safer_error *error, const char *name, size_t most)
     const int small = most < 1000000000;
     return sf_fail(error, SAFER_INPUT,
                    "%s holds more than %.1f %s, the most that is unpacked or read from a pipe; "
-                   "--max-unpacked raises it",
+                   "`max_unpacked` raises it",
                    name, (double)most / (small ? 1e6 : 1e9), small ? "MB" : "GB");
 }
 

@@ -21,7 +21,7 @@ static safer_status find_name(size_t *out, const char *name, const char *const *
     sf_buffer list = {0};
     safer_status status = list_names(&list, names, count)
                               ? sf_fail_memory(error)
-                              : sf_fail(error, SAFER_INVALID, "%s is \"%.60s\"; it must be %s", what,
+                              : sf_fail(error, SAFER_INVALID, "`%s` is \"%.60s\"; it must be %s", what,
                                         name ? name : "(none)", list.bytes);
     sf_buffer_free(&list);
     return status;
@@ -56,9 +56,9 @@ NAMED(safer_profile, "profile", "json", "kserve", "tei", "openai");
 NAMED(safer_arch, "arch", "ngram", "bow", "cnn", "charcnn", "bert");
 NAMED(safer_pool, "pool", "default", "mean", "max", "cls");
 NAMED(safer_defense, "defense", "none", "ibp-jia", "ibp-huang", "exact");
-NAMED(safer_charcnn_size, "size", "small", "large");
-NAMED(safer_method, "method", "adaptive", "binomial", "hoeffding", "ibp");
-NAMED(safer_edit_kind, "edit-kind", "any", "replace", "insert", "delete");
+NAMED(safer_charcnn_size, "charcnn.size", "small", "large");
+NAMED(safer_method, "method", "adaptive", "binomial", "hoeffding", "ibp", "groups");
+NAMED(safer_edit_kind, "edit_kind", "any", "replace", "insert", "delete");
 NAMED(safer_stage, "stage", "selection", "certification");
 NAMED(safer_attack_method, "method", "textfooler", "genetic", "pwws", "random", "homoglyph", "zerowidth", "typo",
       "insert", "delete", "outoflist");

@@ -176,13 +176,13 @@ static safer_status check_arithmetic(const char *theirs, const char *ours, const
     if (strcmp(theirs, SF_FORMER_AMX_NAME) == 0)
         snprintf(advice, sizeof advice, "safer before 0.2.0 computed so: certify again");
     else if (is_of_device(theirs) && !device)
-        snprintf(advice, sizeof advice, "give --device cuda, on a machine with such a GPU");
+        snprintf(advice, sizeof advice, "give `device` cuda, on a machine with such a GPU");
     else if (device && !is_of_device(theirs))
-        snprintf(advice, sizeof advice, "leave out --device, and give --arithmetic %.*s", (int)kind, theirs);
+        snprintf(advice, sizeof advice, "leave out `device`, and give `precision` %.*s", (int)kind, theirs);
     else if (strncmp(theirs, ours, kind) != 0 || strcspn(ours, " ") != kind)
-        snprintf(advice, sizeof advice, "give --arithmetic %.*s", (int)kind, theirs);
+        snprintf(advice, sizeof advice, "give `precision` %.*s", (int)kind, theirs);
     else
-        snprintf(advice, sizeof advice, "use a machine that computes so, or certify with --arithmetic portable");
+        snprintf(advice, sizeof advice, "use a machine that computes so, or certify with `precision` portable");
     return sf_fail(error, SAFER_INPUT,
                    "%s was made with this model, but in the arithmetic \"%s\"; here it is \"%s\", whose last bits may "
                    "differ: %s",

@@ -47,7 +47,7 @@ static safer_status walk(safer_summary *out, const sf_source *source, const sf_r
     safer_status status = sf_sealed_walk(source, "run", 0, take_line, &r, error);
     const size_t texts = sf_shard_size(r.config.shard, r.config.texts);
     if (status == SAFER_OK && r.summary.texts != texts)
-        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts,
+        status = sf_fail(error, SAFER_INPUT, "%s holds %zu of %zu records; resume the run", path, r.summary.texts,
                          texts);
     if (status == SAFER_OK)
         *out = r.summary;

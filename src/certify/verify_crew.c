@@ -97,8 +97,9 @@ safer_status sf_verify_again(safer_crew *crew, const sf_verify_crew *of, const s
     size_t resumed;
     const int workers = model->concurrency ? model->concurrency : sf_threads(threads);
     if (of && of->run->config.format != SF_FORMAT)
-        return sf_fail(error, SAFER_INVALID, "crew: %s is of format %d, which only one process alone asks again about",
-                       of->run->path, of->run->config.format);
+        return sf_fail(error, SAFER_INVALID,
+                       "`crew`: %s is of format %d, which only one process alone asks again about", of->run->path,
+                       of->run->config.format);
     if (of) {
         a.options = of->run->config.options;
         a.options.delta = of->run->config.delta;

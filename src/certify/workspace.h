@@ -28,6 +28,16 @@ typedef struct sf_watch {
     void *context;
 } sf_watch;
 
+/* What may differ from one text to the next within a workspace: how much is claimed, and by how many draws. n0 is not
+ * 0. */
+typedef struct sf_terms {
+    size_t radius;
+    double delta;
+    uint64_t n, n0;
+} sf_terms;
+
+sf_terms sf_terms_of(const safer_certify_options *options);
+
 /* The state of one thread. */
 struct safer_workspace {
     const safer_model *model;
@@ -40,9 +50,9 @@ struct safer_workspace {
     /* The text at hand. */
     sf_span text; /* borrowed */
     sf_slots slots;
-    uint32_t deletion; /* the chance that a draw deletes a token, of 2^32; 0: nothing is deleted */
-    void *prepared;    /* by the model's fast path; NULL without one */
-    size_t visible;    /* slots the model can ever see: the others leave the product */
+    int split;      /* draws keep some of its tokens: there are edits */
+    void *prepared; /* by the model's fast path; NULL without one */
+    size_t visible; /* slots the model can ever see: the others leave the product */
     sf_sampler sampler;
     double *overlaps; /* slots; those of the visible ones first, rising */
     size_t overlap_capacity;
@@ -74,6 +84,9 @@ safer_status sf_certify_take(safer_certify_options *own, const safer_certify_opt
 /* What safer_certify_text makes when it is given none. End it with safer_workspace_free. */
 safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, const safer_lexicon *lexicon,
                               const safer_certify_options *options, safer_error *error);
+
+/* The terms of the texts that follow: within what sf_certify_check allows. On failure the old ones stay. */
+safer_status sf_workspace_settle(safer_workspace *workspace, sf_terms terms, safer_error *error);
 
 /* Takes in the next text, valid UTF-8 that must outlive its certificate: its words and slots. */
 safer_status sf_workspace_read(safer_workspace *workspace, const char *text, size_t length, safer_error *error);

@@ -40,16 +40,16 @@ sf_span sf_label_renamed(const char *map, sf_span label)
 static safer_status check_labels(const char *map, safer_error *error)
 {
     sf_span from, to;
-    if (!*map) return sf_fail(error, SAFER_INVALID, "--labels: none given (as in 0=neg,1=pos)");
+    if (!*map) return sf_fail(error, SAFER_INVALID, "`labels`: none given (as in 0=neg,1=pos)");
     for (const char *at = map; next_entry(&at, &from, &to);) {
         if (!from.length || !to.length)
-            return sf_fail(error, SAFER_INVALID, "--labels %.200s: \"%.*s\" is no LABEL=NAME (as in 0=neg,1=pos)", map,
+            return sf_fail(error, SAFER_INVALID, "`labels` %.200s: \"%.*s\" is no LABEL=NAME (as in 0=neg,1=pos)", map,
                            sf_clip(from.bytes, from.length, 60), from.bytes);
         sf_span other, name;
         const char *rest = at;
         while (next_entry(&rest, &other, &name))
             if (same(from, other))
-                return sf_fail(error, SAFER_INVALID, "--labels %.200s: \"%.*s\" is there twice", map,
+                return sf_fail(error, SAFER_INVALID, "`labels` %.200s: \"%.*s\" is there twice", map,
                                sf_clip(from.bytes, from.length, 60), from.bytes);
     }
     return SAFER_OK;
@@ -60,10 +60,10 @@ safer_status sf_header_check(const safer_data_options *o, safer_error *error)
     const char *const wanted[SF_COLUMNS] = {o->id_column, o->label_column, o->title_column, o->text_column};
     for (int c = 0; c < SF_COLUMNS; c++) {
         if (wanted[c] && !*wanted[c])
-            return sf_fail(error, SAFER_INVALID, "--%s-column: a name or a number from 1 on is needed", options_of[c]);
+            return sf_fail(error, SAFER_INVALID, "`%s_column`: a name or a number from 1 on is needed", options_of[c]);
         for (int d = 0; wanted[c] && d < c; d++)
             if (wanted[d] && strcmp(wanted[c], wanted[d]) == 0)
-                return sf_fail(error, SAFER_INVALID, "--%s-column and --%s-column are both \"%s\"", options_of[d],
+                return sf_fail(error, SAFER_INVALID, "`%s_column` and `%s_column` are both \"%s\"", options_of[d],
                                options_of[c], wanted[c]);
     }
     return o->labels ? check_labels(o->labels, error) : SAFER_OK;
@@ -117,7 +117,7 @@ static safer_status fail_missing(const sf_loader *loader, int column, const sf_s
         }
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%.*s", i ? ", " : "", room, fields[i].bytes);
     }
-    return sf_loader_fail(loader, line, error, "no column \"%.60s\" for --%s-column; the line has %s",
+    return sf_loader_fail(loader, line, error, "no column \"%.60s\" for `%s_column`; the line has %s",
                           loader->wanted[column], options_of[column], list);
 }
 
@@ -133,7 +133,7 @@ static safer_status find_wanted(const sf_loader *loader, int column, const sf_sp
     }
     const unsigned long long number = strlen(name) < 10 ? strtoull(name, NULL, 10) : 0;
     if (number < 1 || number > count)
-        return sf_loader_fail(loader, line, error, "no column %.20s for --%s-column: the line has %zu column%s", name,
+        return sf_loader_fail(loader, line, error, "no column %.20s for `%s_column`: the line has %zu column%s", name,
                               options_of[column], count, count == 1 ? "" : "s");
     *found = (int)number - 1;
     return SAFER_OK;
@@ -197,7 +197,8 @@ safer_status sf_header_read(sf_loader *loader, const sf_span *fields, size_t cou
         if (at[c] != SF_NO_COLUMN) SF_TRY(sf_header_note(loader, (sf_column)c, fields[at[c]], error));
     }
     if ((*is_header || sf_header_wanted(loader)) && at[SF_COLUMN_TEXT] == SF_NO_COLUMN)
-        return sf_loader_fail(loader, line, error, "which column is the text? --text-column NAME or NUMBER says it");
+        return sf_loader_fail(loader, line, error,
+                              "which column is the text? `text_column`, a name or a number, says it");
     if (!*is_header && at[SF_COLUMN_LABEL] != SF_NO_COLUMN) {
         const sf_span label = fields[at[SF_COLUMN_LABEL]];
         if (sf_buffer_format(&loader->data->note, "no header: line %zu is a row, with the label \"%.*s\"", line,

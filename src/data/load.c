@@ -62,7 +62,7 @@ safer_status sf_format_detect(safer_format *out, const char *name, const char *b
     }
     if (format == SAFER_FORMAT_AUTO)
         return sf_fail(error, SAFER_INPUT,
-                       "cannot tell the format of %s by its name or contents; pass --format tsv, csv, jsonl, "
+                       "cannot tell the format of %s by its name or contents; give `format` tsv, csv, jsonl, "
                        "fasttext or folder",
                        name);
     *out = format;
@@ -195,7 +195,7 @@ safer_status safer_data_load(safer_data **out, const char *path, const safer_dat
     safer_status status = SF_TAKE_OPTIONS(&own, options, safer_data_options, error);
     if (status != SAFER_OK) return status;
     const safer_format format = own.format;
-    if (!safer_format_name(format)) return sf_fail(error, SAFER_INVALID, "format: unknown");
+    if (!safer_format_name(format)) return sf_fail(error, SAFER_INVALID, "`format`: unknown");
     SF_TRY(sf_loader_start(&loader, path, &own, error));
     if (format == SAFER_FORMAT_AUTO || format == SAFER_FORMAT_FOLDER)
         SF_TRY(try_folder(&loader, path, format == SAFER_FORMAT_FOLDER, &taken, error));

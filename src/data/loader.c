@@ -160,7 +160,7 @@ static safer_status label_number(sf_loader *loader, sf_span label, size_t line, 
         return sf_loader_fail(loader, line, error, "the label holds a NUL character");
     const sf_span named = sf_label_renamed(loader->labels, label);
     if (!named.length)
-        return sf_loader_fail(loader, line, error, "the label \"%.*s\" is not in --labels %.200s",
+        return sf_loader_fail(loader, line, error, "the label \"%.*s\" is not in `labels` %.200s",
                               sf_clip(label.bytes, label.length, 60), label.bytes, loader->labels);
     label = named;
     if (!loader->labels_fixed) return sf_words_add(&loader->data->labels, label.bytes, label.length, number, error);
@@ -300,7 +300,7 @@ safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
                           sf_clip(name.bytes, name.length, 60), name.bytes,
                           numbers ? "the only one that is no number" : "that of no other row",
                           table
-                              ? "name its columns: --text-column NAME, --label-column NAME; if not, put one above it, "
+                              ? "name its columns: `text_column` NAME, `label_column` NAME; if not, put one above it, "
                                 "such as text and label"
                               : "remove the line; if not, move it down");
 }

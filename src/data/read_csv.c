@@ -114,7 +114,7 @@ static safer_status fail_class(const sf_loader *r, size_t line, safer_error *err
     return sf_loader_fail(
         r, line, error,
         "without a header that names the text's column (text, review, sentence, ...) the first "
-        "column is a class number; \"%.*s\" is none; --text-column and --label-column name the columns",
+        "column is a class number; \"%.*s\" is none; `text_column` and `label_column` name the columns",
         sf_clip(class.bytes, class.length, 60), class.bytes);
 }
 
@@ -171,7 +171,7 @@ static safer_status understand(sf_loader *r, size_t line, int *is_header, safer_
     if (h->columns != 2 && h->columns != 3)
         return sf_loader_fail(r, line, error,
                               "no header with a column \"text\", and %zu column%s; without a header CSV is "
-                              "class,text or class,title,text; --text-column and --label-column say otherwise",
+                              "class,text or class,title,text; `text_column` and `label_column` say otherwise",
                               h->columns, h->columns == 1 ? "" : "s");
     h->zhang = 1;
     h->label = 0;

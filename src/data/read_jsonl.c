@@ -65,7 +65,7 @@ static safer_status fail_member(const sf_loader *loader, const json_t *object, c
     }
     return sf_loader_fail(
         loader, line, error, "no \"%.60s\" in the object, which has %s%s", name, used ? list : "no members",
-        used && column == SF_COLUMN_TEXT && !loader->wanted[column] ? ": --text-column NAME says which" : "");
+        used && column == SF_COLUMN_TEXT && !loader->wanted[column] ? ": `text_column` NAME says which" : "");
 }
 
 /* The member that a column has: by the name that the caller gave, or the first usual one that is there; NULL: none. A

@@ -81,7 +81,7 @@ static safer_status understand(sf_loader *r, sf_span row, size_t line, int *is_h
     sf_table_head *h = &r->table;
     for (size_t i = 0; i < r->field_count; i++)
         if (is_quoted_name(r->spans[i]))
-            return sf_loader_fail(r, line, error, "a header in quotes, which TSV does not have: --format csv reads it");
+            return sf_loader_fail(r, line, error, "a header in quotes, which TSV does not have: `format` csv reads it");
     const safer_status status = sf_header_read(r, r->spans, r->field_count, line, r->field_count == 1, is_header,
                                                error);
     if (status != SAFER_OK) return status;
@@ -101,7 +101,7 @@ static safer_status fail_columns(const sf_loader *r, size_t line, safer_error *e
                               r->table.line, wanted, n > wanted ? " (a tab inside a text is written \\t)" : "");
     return sf_loader_fail(
         r, line, error,
-        "%zu column%s, but TSV has 3: id, label, text%s; a header, or --text-column and --label-column, "
+        "%zu column%s, but TSV has 3: id, label, text%s; a header, or `text_column` and `label_column`, "
         "may say otherwise",
         n, n == 1 ? "" : "s", n > wanted ? " (a tab inside a text is written \\t)" : "");
 }

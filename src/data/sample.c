@@ -27,7 +27,7 @@ safer_status sf_sample_parse(sf_sample *out, const char *text, safer_error *erro
     }
     if (!count || sf_to_uint64(count, &out->count) || out->count == 0)
         return sf_fail(error, SAFER_INVALID,
-                       "sample is \"%s\"; it must be every:N or random:N with a whole number N of at least 1", text);
+                       "`sample` is \"%s\"; it must be every:N or random:N with a whole number N of at least 1", text);
     return SAFER_OK;
 }
 

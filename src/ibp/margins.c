@@ -80,13 +80,13 @@ safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon
     const sf_sum_model *sum = as_sum(model);
     if (!sum && !sf_cnn_is(model))
         return sf_fail(error, SAFER_INVALID,
-                       "method ibp looks into the model, which must be bow or cnn, or a sum; this one is %s",
+                       "`method` ibp looks into the model, which must be bow or cnn, or a sum; this one is %s",
                        model->class->arch);
     for (size_t m = 0; sum && m < sum->count; m++) {
         const sf_sum_member *member = &sum->members[m];
         if (!member->canonical && !sf_cnn_is(member->model))
             return sf_fail(error, SAFER_INVALID,
-                           "method ibp cannot look into member %zu of the sum: it is %s, and reads the text as it is",
+                           "`method` ibp cannot look into member %zu of the sum: it is %s, and reads the text as it is",
                            m + 1, member->model->class->arch);
         if (member->canonical && !same_lexicon(member->canonical, lexicon))
             return sf_fail(error, SAFER_INVALID,
@@ -183,6 +183,26 @@ safer_status sf_ibp_margins(double *margins, const safer_model *model, const saf
     }
     for (size_t k = 0; k < model->classes; k++)
         margins[k] = ldexp((double)s->totals[k], -SF_SUM_BITS); /* keeps its sign */
+done:
+    return status;
+}
+
+safer_status sf_ibp_member_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon,
+                                   const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
+                                   safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const sf_sum_model *sum = as_sum(model);
+    if (!*scratch) SF_TRY(scratch_new(scratch, model, error));
+    sf_ibp_scratch *s = *scratch;
+    for (size_t m = 0; m < sum->count; m++, margins += model->classes) {
+        const sf_sum_member *member = &sum->members[m];
+        const int64_t *said = sf_sum_said(answered, m);
+        if (!member->canonical)
+            SF_TRY(bound_net(margins, NULL, member->model, lexicon, slots, target, s, &s->nets[m], error));
+        for (size_t k = 0; member->canonical && k < model->classes; k++)
+            margins[k] = ldexp((double)(said[target] - said[k]), -SF_SUM_BITS) / member->weight;
+    }
 done:
     return status;
 }

@@ -153,8 +153,8 @@ safer_status sf_all_but_the_top(float *values, size_t count, size_t dim, size_t 
 {
     if (components == 0 || count == 0) return SAFER_OK;
     if (components >= dim)
-        return sf_fail(error, SAFER_INVALID, "all-but-the-top: %zu directions to remove, but the vectors have only %zu",
-                       components, dim);
+        return sf_fail(error, SAFER_INVALID,
+                       "`all_but_the_top`: %zu directions to remove, but the vectors have only %zu", components, dim);
     safer_status status;
     size_t blocks = (count + BLOCK_ROWS - 1) / BLOCK_ROWS;
     double *mean = sf_calloc(dim, sizeof *mean), *covariance = sf_calloc(dim * dim, sizeof *covariance);

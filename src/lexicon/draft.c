@@ -28,6 +28,7 @@ void sf_draft_free(sf_draft *draft)
     sf_words_free(&draft->vocab);
     sf_inputs_free(&draft->inputs);
     sf_vectors_free(&draft->vectors);
+    sf_wordnet_free(&draft->wordnet);
     sf_constraints_free(&draft->antonyms);
     sf_words_free(&draft->words);
     free(draft->counts);
@@ -114,20 +115,20 @@ static safer_status check_options(const safer_lexicon_options *o, safer_error *e
 {
     sf_kernel_spec spec;
     if (o->counterfit < 0 || o->counterfit > 100000)
-        return sf_fail(error, SAFER_INVALID, "counterfit: %d steps (0 to 100000)", o->counterfit);
+        return sf_fail(error, SAFER_INVALID, "`counterfit`: %d steps (0 to 100000)", o->counterfit);
     if (o->all_but_the_top < 0)
-        return sf_fail(error, SAFER_INVALID, "all_but_the_top: %d directions", o->all_but_the_top);
+        return sf_fail(error, SAFER_INVALID, "`all_but_the_top`: %d directions", o->all_but_the_top);
     if (!isfinite(o->threshold) || (o->metric == SAFER_METRIC_COSINE && (o->threshold <= 0 || o->threshold > 1)))
-        return sf_fail(error, SAFER_INVALID, "threshold: %g (above 0, at most 1)", o->threshold);
+        return sf_fail(error, SAFER_INVALID, "`threshold`: %g (above 0, at most 1)", o->threshold);
     if (o->metric != SAFER_METRIC_COSINE && o->metric != SAFER_METRIC_DOT)
-        return sf_fail(error, SAFER_INVALID, "metric: unknown");
+        return sf_fail(error, SAFER_INVALID, "`metric`: unknown");
     if (o->max_component == 1)
-        return sf_fail(error, SAFER_INVALID, "max_component: 1 (0: any size; otherwise at least 2 words)");
-    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
-    if (!o->kernel) return sf_fail(error, SAFER_INVALID, "kernel: none given");
+        return sf_fail(error, SAFER_INVALID, "`max_component`: 1 (0: any size; otherwise at least 2 words)");
+    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
+    if (!o->kernel) return sf_fail(error, SAFER_INVALID, "`kernel`: none given");
     if (sf_kernel_spec_parse(&spec, kernel_of(o), NULL) != SAFER_OK)
         return sf_fail(error, SAFER_INVALID,
-                       "kernel \"%s\": expected auto, topk:K (K at least 1), component or representative", o->kernel);
+                       "`kernel` \"%s\": expected auto, topk:K (K at least 1), component or representative", o->kernel);
     return SAFER_OK;
 }
 
@@ -203,7 +204,7 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, safer_error *e
     if (!draft->provenance) return sf_fail_memory(error);
     if (o->vocab_from_count) sf_json_put(&draft->provenance, "min_count", json_integer((json_int_t)o->min_count));
     if (strcmp(made, "build") == 0) {
-        int fitted = o->synonyms_count || o->antonyms_count;
+        int fitted = o->synonyms_count || o->antonyms_count || o->wordnet;
         sf_json_put(&draft->provenance, "counterfit", json_integer(fitted ? o->counterfit : 0));
         sf_json_put(&draft->provenance, "all_but_the_top", json_integer(o->all_but_the_top));
         sf_json_put(&draft->provenance, "threshold", json_real(o->threshold));
@@ -353,7 +354,7 @@ safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *
     sf_graph graph = {0};
     size_t added = 0;
     if (draft->words.count == 0)
-        return sf_fail(error, SAFER_INPUT, "no word is left: check the vocabulary, the data and min_count");
+        return sf_fail(error, SAFER_INPUT, "no word is left: check the vocabulary, the data and `min_count`");
     SF_TRY(note_refused(draft, error));
     SF_TRY(sf_draft_prune(draft, error));
     SF_TRY(sf_draft_cut(draft, error));

@@ -9,6 +9,7 @@
 #include "lexicon/inputs.h"
 #include "lexicon/lexicon.h"
 #include "lexicon/vectors.h"
+#include "lexicon/wordnet.h"
 
 #include <jansson.h>
 
@@ -24,6 +25,7 @@ typedef struct sf_draft {
     sf_inputs inputs;   /* until they are used up */
     sf_vectors vectors; /* what `rows` points into */
 
+    sf_wordnet wordnet;      /* of options->wordnet, when building; else empty */
     sf_constraints antonyms; /* first in the numbers of the vectors, then in the draft's */
 
     sf_words words;

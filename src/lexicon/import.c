@@ -12,9 +12,10 @@
 
 static safer_status check(const safer_lexicon_options *o, safer_error *error)
 {
-    if (!o->table == !o->wordnet) return sf_fail(error, SAFER_INVALID, "table or wordnet: one of the two is needed");
+    if (!o->table == !o->wordnet)
+        return sf_fail(error, SAFER_INVALID, "`table` or `wordnet`: one of the two is needed");
     if (o->synonyms_count || o->simlex)
-        return sf_fail(error, SAFER_INVALID, "synonyms and simlex are for building, not for importing");
+        return sf_fail(error, SAFER_INVALID, "`synonyms` and `simlex` are for building, not for importing");
     return SAFER_OK;
 }
 

@@ -75,7 +75,7 @@ safer_status sf_kernel_spec_parse(sf_kernel_spec *out, const char *text, safer_e
         *out = (sf_kernel_spec){.kind = SF_TOPK, .k = (uint32_t)k};
     } else {
         return sf_fail(error, SAFER_INVALID,
-                       "kernel \"%s\": expected topk:K (K at least 1), component or representative", text);
+                       "`kernel` is \"%s\"; it must be topk:K (K at least 1), component or representative", text);
     }
     return SAFER_OK;
 }

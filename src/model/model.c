@@ -72,7 +72,7 @@ const char *sf_model_probe_digest(const safer_model *model)
 safer_status sf_model_check_name(const safer_model *model, const char *why, safer_error *error)
 {
     if (!sf_model_is_remote(model) || model->name) return SAFER_OK;
-    return sf_fail(error, SAFER_INVALID, "model_name: a remote model needs a name %s", why);
+    return sf_fail(error, SAFER_INVALID, "`model_name`: a remote model needs a name %s", why);
 }
 
 void sf_model_clear(safer_model *model)
@@ -192,14 +192,14 @@ safer_status safer_model_set_device(safer_model *model, const char *device, safe
     if (status != SAFER_OK) return status;
     if (model->class->set_device) return model->class->set_device(model, device, error);
     if (wish.kind != SF_DEVICE_CUDA) return SAFER_OK;
-    return sf_fail(error, SAFER_INVALID, "device is \"%s\", but a model of the kind %s is computed on the CPU alone",
+    return sf_fail(error, SAFER_INVALID, "`device` is \"%s\", but a model of the kind %s is computed on the CPU alone",
                    device, model->class->arch);
 }
 
 safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error)
 {
     fenv_t before;
-    if (!safer_precision_name(precision)) return sf_fail(error, SAFER_INVALID, "precision: unknown");
+    if (!safer_precision_name(precision)) return sf_fail(error, SAFER_INVALID, "`precision`: unknown");
     if (model->class->set_precision) {
         sf_plain_arithmetic(&before);
         const safer_status status = model->class->set_precision(model, precision, error);
@@ -207,10 +207,10 @@ safer_status safer_model_set_precision(safer_model *model, safer_precision preci
         return status;
     }
     if (!model->arithmetic)
-        return sf_fail(error, SAFER_INVALID, "precision: a model of architecture %s has none of its own",
+        return sf_fail(error, SAFER_INVALID, "`precision`: a model of architecture %s has none of its own",
                        model->class->arch);
     if (precision == SAFER_PRECISION_PORTABLE) return SAFER_OK;
-    return sf_fail(error, SAFER_INVALID, "precision: a model of architecture %s is always portable",
+    return sf_fail(error, SAFER_INVALID, "`precision`: a model of architecture %s is always portable",
                    model->class->arch);
 }
 
@@ -220,6 +220,8 @@ void safer_model_free(safer_model *model)
 }
 
 const char *safer_model_arch(const safer_model *model) { return model->class->arch; }
+const char *safer_model_arithmetic(const safer_model *model) { return model->arithmetic; }
+
 const char *safer_model_sha256(const safer_model *model) { return model->sha256.hex; }
 const char *safer_model_name(const safer_model *model) { return model->name ? model->name : ""; }
 size_t safer_model_class_count(const safer_model *model) { return model->classes; }
@@ -275,4 +277,28 @@ done:
     if (scratch) model->class->scratch_free(scratch);
     free(spans);
     return status;
+}
+
+safer_status sf_map_labels(int **out, const safer_model *model, const safer_data *data, safer_error *error)
+{
+    size_t count = safer_data_label_count(data);
+    int *classes = sf_alloc(count, sizeof *classes);
+    if (!classes) return sf_fail_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        classes[i] = -1;
+        for (size_t k = 0; k < model->classes; k++)
+            if (strcmp(safer_data_label(data, i), model->labels[k]) == 0) classes[i] = (int)k;
+        if (classes[i] < 0) {
+            sf_buffer known = {0};
+            for (size_t k = 0; k < model->classes && known.length < 200; k++)
+                (void)sf_buffer_format(&known, "%s%s", k ? ", " : "", model->labels[k]);
+            sf_fail(error, SAFER_INPUT, "the data has the label \"%s\", which the model does not know (it knows: %s)",
+                    safer_data_label(data, i), known.bytes ? known.bytes : "none");
+            sf_buffer_free(&known);
+            free(classes);
+            return SAFER_INPUT;
+        }
+    }
+    *out = classes;
+    return SAFER_OK;
 }

@@ -16,7 +16,7 @@ static safer_status make_nets(sf_nets *n, int first, const void *description, sa
         if (strcmp(n->arithmetic, info.arithmetic) != 0) {
             status = sf_fail(
                 error, SAFER_INVALID,
-                "device: cuda:%d computes in \"%s\" and cuda:%d in \"%s\", whose bits may differ: choose one", first,
+                "`device`: cuda:%d computes in \"%s\" and cuda:%d in \"%s\", whose bits may differ: choose one", first,
                 n->arithmetic, first + i, info.arithmetic);
             goto done;
         }

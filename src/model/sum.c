@@ -235,7 +235,8 @@ static safer_status set_precision(safer_model *model, safer_precision precision,
         chosen = 1;
     }
     take_arithmetic(sum);
-    return chosen ? SAFER_OK : sf_fail(error, SAFER_INVALID, "precision: all members of this sum are always portable");
+    return chosen ? SAFER_OK
+                  : sf_fail(error, SAFER_INVALID, "`precision`: all members of this sum are always portable");
 }
 
 /* Its members that can: the others go on on the CPU. */

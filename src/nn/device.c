@@ -40,7 +40,7 @@ safer_status sf_device_parse(sf_device_wish *out, const char *name, safer_error 
         out->number = atoi(name + 5);
         return SAFER_OK;
     }
-    return sf_fail(error, SAFER_INVALID, "device: \"%.80s\" is none; cpu, cuda, cuda:N or auto", name);
+    return sf_fail(error, SAFER_INVALID, "`device`: \"%.80s\" is none; cpu, cuda, cuda:N or auto", name);
 }
 
 safer_status sf_device_choose(sf_device_choice *out, const char *name, safer_error *error)
@@ -56,7 +56,7 @@ safer_status sf_device_choose(sf_device_choice *out, const char *name, safer_err
     if (any && (status != SAFER_OK || !there)) return SAFER_OK;
     if (status != SAFER_OK) return status;
     if (wish.number >= there || !there)
-        return sf_fail(error, SAFER_INVALID, "device: there is no %s; there %s %d", name, there == 1 ? "is" : "are",
+        return sf_fail(error, SAFER_INVALID, "`device`: there is no %s; there %s %d", name, there == 1 ? "is" : "are",
                        there);
     out->first = wish.number < 0 ? 0 : wish.number;
     out->count = wish.number < 0 ? there : 1;

@@ -45,7 +45,7 @@ static safer_status check_list(const json_t *list, size_t count, const char *wha
 {
     if (!json_is_array(list)) return sf_fail(error, SAFER_INPUT, "%s: the %s are no list", name, what);
     if (json_array_size(list) != count)
-        return sf_fail(error, SAFER_INPUT, "%s: %zu %s for %zu texts", name, json_array_size(list), what, count);
+        return sf_fail(error, SAFER_INPUT, "%s: %s: %zu, texts: %zu", name, what, json_array_size(list), count);
     return SAFER_OK;
 }
 

@@ -510,15 +510,17 @@ static safer_status read_token(http *h, const char *variable, safer_error *error
     sf_buffer header = {0};
     const char *token = getenv(variable);
     if (!token || !*token)
-        return sf_fail(error, SAFER_INVALID, "token: the environment variable \"%.80s\" is %s", variable,
+        return sf_fail(error, SAFER_INVALID, "`remote.token`: the environment variable \"%.80s\" is %s", variable,
                        token ? "empty" : "not set");
     for (const char *c = token; *c; c++)
         if (*c <= ' ' || *c > '~')
-            return sf_fail(error, SAFER_INVALID,
-                           "token: the value of \"%.80s\" holds spaces, line ends or other bytes that no token has",
-                           variable);
+            return sf_fail(
+                error, SAFER_INVALID,
+                "`remote.token`: the value of \"%.80s\" holds spaces, line ends or other bytes that no token has",
+                variable);
     if (h->address.has_user)
-        return sf_fail(error, SAFER_INVALID, "token: the address names a user already; sign in one way or the other");
+        return sf_fail(error, SAFER_INVALID,
+                       "`remote.token`: the address names a user already; sign in one way or the other");
     safer_status status = sf_secrets_add(&h->address.secrets, token, error);
     if (status == SAFER_OK &&
         (sf_buffer_format(&header, "Authorization: Bearer %s", token) || add_header(h, header.bytes)))
@@ -543,9 +545,8 @@ static safer_status check_way(const http *h, const safer_remote_options *options
     if (h->address.secure || h->address.loopback || options->insecure_token) return SAFER_OK;
     if (!options->token && !h->address.has_user) return SAFER_OK;
     return sf_fail(error, SAFER_INVALID,
-                   "insecure_token: the %s would travel to %s without encryption; use https://, or allow it "
-                   "(--insecure-token)",
-                   secret, h->address.shown);
+                   "`insecure_token`: the %s would travel to %s without encryption; use https://, or allow it", secret,
+                   h->address.shown);
 }
 
 /* Certificates and host names are always checked: that is libcurl's default, and there is no

@@ -149,7 +149,7 @@ static safer_status read_objects(const reading *r, const json_t *list, size_t co
     safer_status status = SAFER_OK;
     size_t classes = r->labels->count;
     if (json_array_size(list) != count)
-        return sf_fail(r->error, SAFER_INPUT, "%s: %zu answers for %zu texts", r->name, json_array_size(list), count);
+        return sf_fail(r->error, SAFER_INPUT, "%s: answers: %zu, texts: %zu", r->name, json_array_size(list), count);
     for (size_t i = 0; status == SAFER_OK && i < count; i++) {
         const json_t *answer = json_array_get(list, i);
         if (json_is_array(answer)) {
@@ -187,7 +187,8 @@ static safer_status read_list(const reading *r, const json_t *list, size_t count
 {
     const json_t *first = first_item(list);
     if (!json_is_array(list))
-        return sf_fail(r->error, SAFER_INPUT, "%s: no list of answers, but one value for %zu texts", r->name, count);
+        return sf_fail(r->error, SAFER_INPUT, "%s: no list of answers, but one value for %zu text%s", r->name, count,
+                       count == 1 ? "" : "s");
     if (json_is_object(first) || json_is_object(json_array_get(first, 0))) return read_objects(r, list, count);
     if (json_is_array(first)) return sf_read_scores(r->out, r->scores, r->labels, list, count, r->name, r->error);
     return read_labels(r, list, count);
@@ -317,8 +318,8 @@ static safer_status read_score_tensor(const reading *r, const json_t *flat, size
     size_t classes = r->labels->count;
     if (json_array_size(flat) != count * classes && check) return SAFER_OK;
     if (json_array_size(flat) != count * classes)
-        return sf_fail(r->error, SAFER_INPUT, "%s: %zu scores for %zu texts and %zu labels", r->name,
-                       json_array_size(flat), count, classes);
+        return sf_fail(r->error, SAFER_INPUT, "%s: scores: %zu, not %zu (texts times labels)", r->name,
+                       json_array_size(flat), count * classes);
     json_t *rows = score_rows(flat, count, classes);
     safer_status status = !rows   ? sf_fail_memory(r->error)
                           : check ? sf_check_scores(r->out, r->labels, rows, count, r->name, r->error)

@@ -102,10 +102,10 @@ static safer_status split(sf_http_profile *profile, safer_error *error)
     if (add_piece(profile, begin, profile->template.length, SF_HOLE_NONE)) return sf_fail_memory(error);
     if (one && many)
         return sf_fail(error, SAFER_INVALID,
-                       "request: both {{text}} and {{texts}}; a request carries one text or a list");
+                       "`request`: both {{text}} and {{texts}}; a request carries one text or a list");
     if (!one && !many)
         return sf_fail(error, SAFER_INVALID,
-                       "request: neither {{texts}} (a list) nor {{text}} is in it; nothing would be asked");
+                       "`request`: neither {{texts}} (a list) nor {{text}} is in it; nothing would be asked");
     profile->single = one > 0;
     return SAFER_OK;
 }
@@ -122,7 +122,7 @@ static safer_status try_out(const sf_http_profile *profile, safer_error *error)
     status = sf_json_parse(&json, body.bytes, body.length, JSON_DECODE_ANY, &where);
     if (status == SAFER_MEMORY) (void)sf_fail_memory(error);
     if (status == SAFER_INPUT)
-        status = sf_fail(error, SAFER_INVALID, "request: with a text in it, it is not JSON: %s. It begins: %.120s",
+        status = sf_fail(error, SAFER_INVALID, "`request`: with a text in it, it is not JSON: %s. It begins: %.120s",
                          where.text, body.bytes);
     json_decref(json);
 done:
@@ -189,9 +189,9 @@ static safer_status check_names(const sf_labels *labels, safer_error *error)
     for (size_t k = 0; k < labels->count; k++) {
         const char *name = labels->names[k];
         if (sf_http_label_in(labels, name, strlen(name)) != (int)k)
-            return sf_fail(error, SAFER_INVALID,
-                           "labels: \"%.80s\" cannot be distinguished from the others in a reply (openai ignores case)",
-                           name);
+            return sf_fail(
+                error, SAFER_INVALID,
+                "`labels`: \"%.80s\" cannot be distinguished from the others in a reply (openai ignores case)", name);
     }
     return SAFER_OK;
 }
@@ -203,20 +203,21 @@ static safer_status check_options(safer_profile kind, const safer_remote_options
     const char *profile = safer_profile_name(kind);
     if (o->request && (kind == SAFER_PROFILE_KSERVE || kind == SAFER_PROFILE_TEI))
         return sf_fail(error, SAFER_INVALID,
-                       "request: the body of profile %s is fixed; a template is for json and openai", profile);
+                       "`request`: the body of profile %s is fixed; a template is for json and openai", profile);
     if (o->answer && (kind == SAFER_PROFILE_TEI || kind == SAFER_PROFILE_OPENAI))
         return sf_fail(error, SAFER_INVALID,
-                       "answer: where the answer of profile %s stands is fixed; this is for json and kserve", profile);
+                       "`answer`: where the answer of profile %s stands is fixed; this is for json and kserve",
+                       profile);
     if (o->name && (kind == SAFER_PROFILE_JSON || kind == SAFER_PROFILE_TEI))
-        return sf_fail(error, SAFER_INVALID, "name: profile %s asks for no name; this is for kserve and openai",
+        return sf_fail(error, SAFER_INVALID, "`name`: profile %s asks for no name; this is for kserve and openai",
                        profile);
     if (o->answer && kind == SAFER_PROFILE_JSON && !sf_json_pointer_valid(o->answer))
-        return sf_fail(error, SAFER_INVALID, "answer: \"%.80s\" is no JSON pointer; write it as /results/0/labels",
+        return sf_fail(error, SAFER_INVALID, "`answer`: \"%.80s\" is no JSON pointer; write it as /results/0/labels",
                        o->answer);
     if (kind != SAFER_PROFILE_OPENAI) return SAFER_OK;
-    if (!o->name || !*o->name) return sf_fail(error, SAFER_INVALID, "name: profile openai needs the model's name");
+    if (!o->name || !*o->name) return sf_fail(error, SAFER_INVALID, "`name`: profile openai needs the model's name");
     if (o->request && !strstr(o->request, "{{text}}"))
-        return sf_fail(error, SAFER_INVALID, "request: {{text}} is not in the question; nothing would be asked");
+        return sf_fail(error, SAFER_INVALID, "`request`: {{text}} is not in the question; nothing would be asked");
     return check_names(labels, error);
 }
 
@@ -237,14 +238,14 @@ safer_status sf_http_profile_open(sf_http_profile *out, const sf_labels *labels,
     safer_status status;
     out->labels = labels;
     out->kind = options->profile;
-    if (!safer_profile_name(out->kind)) return sf_fail(error, SAFER_INVALID, "profile: unknown");
+    if (!safer_profile_name(out->kind)) return sf_fail(error, SAFER_INVALID, "`profile`: unknown");
     SF_TRY(check_options(out->kind, options, labels, error));
     if (make_template(out, options) || (options->answer && !(out->answer = sf_strdup(options->answer)))) {
         status = sf_fail_memory(error);
         goto done;
     }
     if (sf_utf8_valid(out->template.bytes, out->template.length) != out->template.length) {
-        status = sf_fail(error, SAFER_INVALID, "request: not UTF-8");
+        status = sf_fail(error, SAFER_INVALID, "`request`: not UTF-8");
         goto done;
     }
     SF_TRY(split(out, error));

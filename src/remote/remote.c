@@ -475,38 +475,39 @@ static safer_status check_declared(const safer_remote_options *o, safer_error *e
 {
     const char *name = o->model_name;
     if (o->function && o->random)
-        return sf_fail(error, SAFER_INVALID, "function: the model cannot be a function of the text and random");
+        return sf_fail(error, SAFER_INVALID, "`function`: the model cannot be a function of the text and `random`");
     if (o->cache != SAFER_DEFAULT && o->cache && !o->function)
-        return sf_fail(error, SAFER_INVALID,
-                       "cache: only a model that is declared a function of the text may be asked once about identical "
-                       "texts (function)");
+        return sf_fail(
+            error, SAFER_INVALID,
+            "`cache`: only a model that is declared a function of the text may be asked once about identical "
+            "texts (`function`)");
     if (!name) return SAFER_OK;
     const size_t length = strlen(name);
     int plain = length > 0 && length <= NAME && sf_utf8_valid(name, length) == length;
     for (const char *c = name; plain && *c; c++) plain = (unsigned char)*c >= ' ' && *c != 127;
     return plain ? SAFER_OK
                  : sf_fail(error, SAFER_INVALID,
-                           "model_name: 1 to %d bytes of UTF-8 without line ends and other control characters", NAME);
+                           "`model_name`: 1 to %d bytes of UTF-8 without line ends and other control characters", NAME);
 }
 
 safer_status sf_remote_check(const safer_remote_options *o, safer_error *error)
 {
     if (o->label_count < 2)
-        return sf_fail(error, SAFER_INVALID, "labels: %zu; at least two names are needed", o->label_count);
+        return sf_fail(error, SAFER_INVALID, "`labels`: %zu; at least two names are needed", o->label_count);
     for (size_t i = 0; i < o->label_count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(o->labels[i], o->labels[j]) == 0)
-                return sf_fail(error, SAFER_INVALID, "labels: \"%.80s\" twice", o->labels[i]);
-    if (!safer_profile_name(o->profile)) return sf_fail(error, SAFER_INVALID, "profile: unknown");
-    if (o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "batch: %zu (at most 1048576)", o->batch);
+                return sf_fail(error, SAFER_INVALID, "`labels`: \"%.80s\" twice", o->labels[i]);
+    if (!safer_profile_name(o->profile)) return sf_fail(error, SAFER_INVALID, "`profile`: unknown");
+    if (o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "`remote.batch`: %zu (at most 1048576)", o->batch);
     if (!(o->timeout > 0 && o->timeout <= 1e6))
-        return sf_fail(error, SAFER_INVALID, "timeout: %g (above 0, at most 1000000 seconds)", o->timeout);
+        return sf_fail(error, SAFER_INVALID, "`timeout`: %g (above 0, at most 1000000 seconds)", o->timeout);
     if (o->retries < 0 || o->retries > 1000)
-        return sf_fail(error, SAFER_INVALID, "retries: %d (0 to 1000)", o->retries);
+        return sf_fail(error, SAFER_INVALID, "`retries`: %d (0 to 1000)", o->retries);
     if (o->workers < 0 || o->workers > 1000)
-        return sf_fail(error, SAFER_INVALID, "workers: %d (0 to 1000)", o->workers);
+        return sf_fail(error, SAFER_INVALID, "`workers`: %d (0 to 1000)", o->workers);
     if (o->concurrency != SAFER_DEFAULT && (o->concurrency < 1 || o->concurrency > 1000))
-        return sf_fail(error, SAFER_INVALID, "concurrency: %d (1 to 1000)", o->concurrency);
+        return sf_fail(error, SAFER_INVALID, "`concurrency`: %d (1 to 1000)", o->concurrency);
     return check_declared(o, error);
 }
 

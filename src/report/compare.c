@@ -88,7 +88,7 @@ safer_status safer_run_read(safer_run **out, const char *path, safer_error *erro
     safer_status status = sf_sealed_read(path, "run", JSON_ALLOW_NUL, read_line, run, error);
     const size_t texts = run->is_attack ? run->attack.texts : run->config.texts;
     if (status == SAFER_OK && run->count != texts)
-        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, run->count, texts);
+        status = sf_fail(error, SAFER_INPUT, "%s holds %zu of %zu records; resume the run", path, run->count, texts);
     if (status == SAFER_OK)
         *out = run;
     else

@@ -26,12 +26,12 @@ static int is_share(double x) { return x >= 0 && x <= 1; }
 static safer_status check(const safer_evidence_options *o, safer_error *error)
 {
     if (o->require != SAFER_DEFAULT && !is_share(o->require))
-        return sf_fail(error, SAFER_INVALID, "require: a share from 0 to 1");
+        return sf_fail(error, SAFER_INVALID, "`require`: a share from 0 to 1");
     for (size_t i = 0; i < o->recall_count; i++)
         if (!is_share(o->recalls[i].least))
             return sf_fail(error, SAFER_INVALID, "recall of %s: a share from 0 to 1", o->recalls[i].label);
     if (o->baseline && o->not_worse_than)
-        return sf_fail(error, SAFER_INVALID, "baseline and not_worse_than: one of them");
+        return sf_fail(error, SAFER_INVALID, "`baseline` and `not_worse_than`: one of them");
     return SAFER_OK;
 }
 

@@ -24,14 +24,14 @@ void safer_report_options_init(safer_report_options *options, size_t size)
 static safer_status check(const safer_report_options *o, size_t run_count, safer_error *error)
 {
     if (o->title && sf_utf8_valid(o->title, strlen(o->title)) < strlen(o->title))
-        return sf_fail(error, SAFER_INVALID, "title is not UTF-8");
+        return sf_fail(error, SAFER_INVALID, "`title` is not UTF-8");
     if (run_count < 1) return sf_fail(error, SAFER_INVALID, "a report needs a run");
     if (run_count > SF_MOST_RUNS)
         return sf_fail(error, SAFER_INVALID, "%zu runs: a report takes %d", run_count, SF_MOST_RUNS);
     if (o->lexicon_count && !o->data)
-        return sf_fail(error, SAFER_INVALID, "lexicon without data: words are shown in their texts");
+        return sf_fail(error, SAFER_INVALID, "`lexicons` without `data`: words are shown in their texts");
     if (o->attack_count && !o->data)
-        return sf_fail(error, SAFER_INVALID, "attacks without data: they are shown in the texts");
+        return sf_fail(error, SAFER_INVALID, "`attacks` without `data`: they are shown in the texts");
     return SAFER_OK;
 }
 

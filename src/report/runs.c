@@ -148,6 +148,7 @@ static safer_status fail_match(const sf_report_run *runs, size_t count, const ch
     if (count == 1)
         return sf_fail(error, SAFER_INPUT, "%s was made with another %s: its digest is %s, that of the one given %s",
                        runs[0].path, noun, sf_origin_digest(runs[0].json, part), sha256);
+    if (count == 1) return sf_fail(error, SAFER_INPUT, "the run was not made with this %s (SHA-256 %s)", noun, sha256);
     return sf_fail(error, SAFER_INPUT, "none of the %zu runs was made with this %s (SHA-256 %s)", count, noun, sha256);
 }
 

@@ -593,7 +593,7 @@ int sf_crew_report(safer_crew *c, const safer_error *error, int random)
 
 safer_status safer_crew_tell(safer_crew *c, const char *words, safer_error *error)
 {
-    if (c->rank) return sf_fail(error, SAFER_INVALID, "crew: only rank 0 tells the others");
+    if (c->rank) return sf_fail(error, SAFER_INVALID, "`crew`: only rank 0 tells the others");
     const safer_status status = sf_crew_failure(c, NULL, error);
     if (status == SAFER_OK) sf_crew_put(c, SF_ALL_RANKS, SF_TELL, (sf_span){words, strlen(words)});
     return status;
@@ -620,7 +620,7 @@ safer_status safer_crew_hear(safer_crew *c, char *out, size_t size, const safer_
     safer_status status = SAFER_OK;
     sf_meter meter;
     kept *told;
-    if (!c->rank) return sf_fail(error, SAFER_INVALID, "crew: rank 0 has nobody to hear");
+    if (!c->rank) return sf_fail(error, SAFER_INVALID, "`crew`: rank 0 has nobody to hear");
     sf_meter_start(&meter, progress, "waiting for rank 0", 0);
     const sf_duty before = sf_duty_change((sf_duty){&meter, 0});
     while (!(told = take_told(c)) && status == SAFER_OK) {

@@ -138,7 +138,7 @@ static safer_status open_part(merge *m, part *p, safer_error *error)
     }
     SF_TRY(count_lines(m, p, error));
     if (p->whole == 0) {
-        status = sf_fail(error, SAFER_INPUT, "%s, line 1: the configuration is cut; run its part again with --resume",
+        status = sf_fail(error, SAFER_INPUT, "%s, line 1: the configuration is cut; run its part again with `resume`",
                          p->path);
         goto done;
     }
@@ -218,7 +218,7 @@ static safer_status check_finished(const merge *m, safer_error *error)
         const part *p = &m->parts[i];
         const size_t records = p->whole - 1, wanted = sf_shard_size(p->place.shard, m->texts);
         if (records > wanted) {
-            status = sf_fail(error, SAFER_INPUT, "%s holds %zu records, but its part has %zu texts", p->path, records,
+            status = sf_fail(error, SAFER_INPUT, "%s: its records are %zu, the texts of its part %zu", p->path, records,
                              wanted);
             goto done;
         }
@@ -230,7 +230,7 @@ static safer_status check_finished(const merge *m, safer_error *error)
         }
     }
     if (unfinished)
-        status = fail_with_list(&list, unfinished, m->count, "not finished", "; run again with --resume", error);
+        status = fail_with_list(&list, unfinished, m->count, "not finished", "; run again with `resume`", error);
 done:
     sf_buffer_free(&list);
     return status;

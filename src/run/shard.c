@@ -15,7 +15,7 @@ static int is_shard(uint64_t number, uint64_t count) { return number >= 1 && num
 safer_status sf_shard_check(sf_shard shard, safer_error *error)
 {
     if ((!shard.number && !shard.count) || is_shard(shard.number, shard.count)) return SAFER_OK;
-    return sf_fail(error, SAFER_INVALID, "shard: %zu of %zu (from 1 to their number, which is at most %d)",
+    return sf_fail(error, SAFER_INVALID, "`shard`: %zu of %zu (from 1 to their number, which is at most %d)",
                    shard.number, shard.count, MOST);
 }
 
@@ -64,9 +64,9 @@ static const char slurm_id[] = "SLURM_ARRAY_TASK_ID", kubernetes_id[] = "JOB_COM
 static safer_status read_variable(uint64_t *out, const char *name, safer_error *error)
 {
     const char *value = getenv(name);
-    if (!value) return sf_fail(error, SAFER_INVALID, "shard: auto: %s is not set", name);
+    if (!value) return sf_fail(error, SAFER_INVALID, "`shard`: auto: %s is not set", name);
     if (sf_to_uint64(value, out) == 0) return SAFER_OK;
-    return sf_fail(error, SAFER_INVALID, "shard: auto: %s: \"%.40s\" is not a whole number", name, value);
+    return sf_fail(error, SAFER_INVALID, "`shard`: auto: %s: \"%.40s\" is not a whole number", name, value);
 }
 
 /* The place of a task among those of its array. Where the array is not one range of numbers, or where only some of
@@ -82,7 +82,7 @@ static safer_status from_array(uint64_t *number, uint64_t *count, safer_error *e
     SF_TRY(read_variable(count, "SLURM_ARRAY_TASK_COUNT", error));
     if (!step || id < first || id > last || (id - first) % step || (last - first) / step + 1 != *count) {
         status = sf_fail(error, SAFER_INVALID,
-                         "shard: auto: task %" PRIu64 " is not one of %" PRIu64 " from %" PRIu64 " to %" PRIu64
+                         "`shard`: auto: task %" PRIu64 " is not one of %" PRIu64 " from %" PRIu64 " to %" PRIu64
                          " in steps of %" PRIu64 ": say auto/N, which takes the task's number itself",
                          id, *count, first, last, step);
         goto done;
@@ -98,18 +98,18 @@ static safer_status ask_scheduler(uint64_t *number, uint64_t *count, safer_error
     safer_status status;
     const int slurm = getenv(slurm_id) != NULL, kubernetes = getenv(kubernetes_id) != NULL;
     if (slurm && kubernetes)
-        return sf_fail(error, SAFER_INVALID, "shard: auto: both %s and %s are set: say K/N", slurm_id, kubernetes_id);
+        return sf_fail(error, SAFER_INVALID, "`shard`: auto: both %s and %s are set: say K/N", slurm_id, kubernetes_id);
     if (!slurm && !kubernetes)
-        return sf_fail(error, SAFER_INVALID, "shard: auto: neither %s (Slurm) nor %s (Kubernetes) is set: say K/N",
+        return sf_fail(error, SAFER_INVALID, "`shard`: auto: neither %s (Slurm) nor %s (Kubernetes) is set: say K/N",
                        slurm_id, kubernetes_id);
     if (kubernetes && !*count)
         return sf_fail(error, SAFER_INVALID,
-                       "shard: auto: Kubernetes does not tell a pod how many there are: say auto/N, with the Job's "
+                       "`shard`: auto: Kubernetes does not tell a pod how many there are: say auto/N, with the Job's "
                        "completions");
     if (slurm && !*count) return from_array(number, count, error);
     SF_TRY(read_variable(number, slurm ? slurm_id : kubernetes_id, error));
     if (*number < (uint64_t)slurm || *number - (uint64_t)slurm >= *count) {
-        status = sf_fail(error, SAFER_INVALID, "shard: auto/%" PRIu64 ": %s is %" PRIu64 ", not from %d to %" PRIu64,
+        status = sf_fail(error, SAFER_INVALID, "`shard`: auto/%" PRIu64 ": %s is %" PRIu64 ", not from %d to %" PRIu64,
                          *count, slurm ? slurm_id : kubernetes_id, *number, slurm, *count - !slurm);
         goto done;
     }
@@ -138,7 +138,7 @@ safer_status safer_shard_parse(size_t *shard, size_t *shards, const char *text, 
     uint64_t number, count;
     if (parse(text, &number, &count))
         return sf_fail(error, SAFER_INVALID,
-                       "shard: \"%.40s\" is not K/N (K from 1 to N, N at most %d), auto or auto/N", text, MOST);
+                       "`shard`: \"%.40s\" is not K/N (K from 1 to N, N at most %d), auto or auto/N", text, MOST);
     if (!number) SF_TRY(ask_scheduler(&number, &count, error));
     SF_TRY(sf_shard_check((sf_shard){(size_t)number, (size_t)count}, error));
     *shard = (size_t)number;

@@ -106,9 +106,14 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
         if (!t->answer) fail(job, &error);
         return 0;
     }
+    safer_status status = sf_workspace_settle(workspace, job->terms, &error);
+    if (status != SAFER_OK) {
+        fail(job, &error);
+        return 0;
+    }
     workspace->watch = (sf_watch){look, &self};
-    safer_status status = safer_certify_text(out, &workspace, model, lexicon, t->text, t->length, t->label,
-                                             &workspace->options, &error);
+    status = safer_certify_text(out, &workspace, model, lexicon, t->text, t->length, t->label, &workspace->options,
+                                &error);
     workspace->watch = (sf_watch){0};
     if (status != SAFER_OK) {
         fail(job, &error);

@@ -96,6 +96,18 @@ static enum MHD_Result answer_fault(request *q)
     return answer_text(q, q->fault.status, JSON_TYPE, sf_fault_json(&q->fault));
 }
 
+/* The second model, or null. */
+static json_t *second_json(const safer_model *model)
+{
+    json_t *labels = json_array();
+    for (size_t k = 0; model && k < model->classes; k++) sf_json_push(&labels, json_string(model->labels[k]));
+    if (model)
+        return json_pack("{s:s, s:s, s:s, s:o}", "name", safer_model_name(model), "arch", model->class->arch, "sha256",
+                         safer_model_sha256(model), "labels", labels);
+    json_decref(labels);
+    return json_null();
+}
+
 static char *model_text(safer_server *s)
 {
     const safer_certify_options *o = &s->certify;
@@ -114,12 +126,14 @@ static char *model_text(safer_server *s)
         safer_lexicon_sha256(lexicon), "kernel", info.kernel, "words", (json_int_t)info.words, "method",
         safer_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha",
         o->alpha, "radius", sf_radius_json(o->radius), "radii", radii, "seed",
-        s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits",
-        "body", (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts",
-        (json_int_t)s->options.max_texts, "queue", (json_int_t)s->options.queue, "deadline", s->options.deadline);
+        s->options.fixed_seed || o->deletion.groups ? json_integer((json_int_t)o->seed) : json_null(), "token",
+        s->token != NULL, "limits", "body", (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text,
+        "texts", (json_int_t)s->options.max_texts, "queue", (json_int_t)s->options.queue, "deadline",
+        s->options.deadline);
     pthread_mutex_unlock(&s->lock);
+    sf_json_put(&value, "second", second_json(s->options.second));
     if (sf_deletes(o->deletion)) {
-        sf_json_put(&value, "delete", sf_deletion_json(o->deletion));
+        sf_json_put(&value, sf_deletion_member(o->deletion), sf_deletion_json(o->deletion));
         sf_json_put(&value, "edits", json_integer((json_int_t)o->edits));
         sf_json_put(&value, "edit_kind", json_string(safer_edit_kind_name(o->edit_kind)));
     }
@@ -134,6 +148,7 @@ static enum MHD_Result answer_metrics(request *q)
     sf_gauges gauges = {.connections = sf_connections_count(&q->server->connections)};
     pthread_mutex_lock(&q->server->lock);
     sf_workers_gauge(q->server->served.workers, &gauges);
+    if (q->server->served.second) sf_workers_gauge(q->server->served.second, &gauges);
     pthread_mutex_unlock(&q->server->lock);
     if (sf_metrics_print(&page, &q->server->metrics, &gauges)) {
         sf_buffer_free(&page);
@@ -245,9 +260,13 @@ static void drop_body(request *q)
 static int offer_work(request *q)
 {
     safer_server *s = q->server;
-    const sf_job_limits limits = {.text = s->options.max_text, .texts = s->options.max_texts};
+    const sf_job_limits limits = {.text = s->options.max_text,
+                                  .texts = s->options.max_texts,
+                                  .certify = &s->certify,
+                                  .model = s->served.model,
+                                  .second = s->options.second};
     sf_job *job;
-    if (sf_job_read(&job, q->route, q->body.bytes, q->body.length, s->served.model, limits, &q->fault)) return -1;
+    if (sf_job_read(&job, q->route, q->body.bytes, q->body.length, &limits, &q->fault)) return -1;
     job->wake = resume;
     job->wake_context = q->mhd;
     job->account = &s->held;
@@ -258,7 +277,7 @@ static int offer_work(request *q)
     sf_connection_set(&s->connections, q->connection, q->route->id == SF_ROUTE_STREAM ? SF_ANSWERED : SF_WAITING, job,
                       s->options.deadline);
     pthread_mutex_lock(&job->lock);
-    int refused = sf_workers_offer(s->served.workers, job, &q->retry);
+    int refused = sf_workers_offer(job->second ? s->served.second : s->served.workers, job, &q->retry);
     if (!refused && q->route->id != SF_ROUTE_STREAM && !job->status) {
         job->waiting = 1;
         MHD_suspend_connection(q->mhd);

@@ -1,4 +1,5 @@
-/* A request's work. */
+/* A request's work: its body read and checked, its texts, the answer or the events that come out, and its end.
+ * What a client may ask for is bounded here: by the limits, and by the certificates that the server was started for. */
 #include "serve/job.h"
 
 #include "base/json.h"
@@ -69,17 +70,26 @@ static int read_text(sf_job_text *out, const json_t *value, size_t number, size_
     return 0;
 }
 
+/* Whether this kind of request has such a member. */
+static int is_member(const sf_route *route, const char *name)
+{
+    static const char *const terms[] = {"radius", "delta", "n", "model"};
+    for (size_t i = 0; route->terms && i < sizeof terms / sizeof *terms; i++)
+        if (strcmp(name, terms[i]) == 0) return 1;
+    return strcmp(name, "text") == 0 || (route->many && strcmp(name, "texts") == 0) ||
+           (route->labels && strcmp(name, "label") == 0) ||
+           (route->labels && route->many && strcmp(name, "labels") == 0);
+}
+
 /* Only members that this kind of request has. */
 static int check_members(const sf_job *job, sf_fault *fault)
 {
     const char *name;
     json_t *value;
-    const int many = job->route->many, labels = job->route->labels;
+    const int many = job->route->many;
     json_object_foreach(job->body, name, value)
     {
-        if (strcmp(name, "text") == 0 || (many && strcmp(name, "texts") == 0) ||
-            (labels && strcmp(name, "label") == 0) || (labels && many && strcmp(name, "labels") == 0))
-            continue;
+        if (is_member(job->route, name)) continue;
         return sf_fault_set(fault, 400, "bad_request", "this request has no member \"%.*s\"", CLIPPED(name));
     }
     const json_t *text = json_object_get(job->body, "text"), *texts = json_object_get(job->body, "texts");
@@ -92,10 +102,60 @@ static int check_members(const sf_job *job, sf_fault *fault)
     return 0;
 }
 
-static int read_texts(sf_job *job, const safer_model *model, sf_job_limits limits, sf_fault *fault)
+static int read_radius(sf_terms *terms, const json_t *value, sf_fault *fault)
+{
+    if (!value) return 0;
+    if (json_is_string(value) && strcmp(json_string_value(value), "all") == 0)
+        terms->radius = SAFER_ALL;
+    else if (json_is_integer(value) && json_integer_value(value) > 0)
+        terms->radius = (size_t)json_integer_value(value);
+    else
+        return sf_fault_set(fault, 400, "bad_request", "\"radius\" must be a whole number from 1 on, or \"all\"");
+    return 0;
+}
+
+/* Nothing that a client asks for costs more, or claims more, than what the server was started with. */
+static int read_terms(sf_job *job, const safer_certify_options *most, sf_fault *fault)
+{
+    const json_t *delta = json_object_get(job->body, "delta"), *n = json_object_get(job->body, "n");
+    sf_terms *terms = &job->terms;
+    *terms = sf_terms_of(most);
+    if (read_radius(terms, json_object_get(job->body, "radius"), fault)) return -1;
+    if ((delta || n) && most->method == SAFER_METHOD_IBP)
+        return sf_fault_set(fault, 400, "bad_request", "\"%s\": this server's method, ibp, draws nothing",
+                            delta ? "delta" : "n");
+    if (delta && !(json_is_number(delta) && json_number_value(delta) > 0 && json_number_value(delta) <= most->delta))
+        return sf_fault_set(fault, 400, "bad_request",
+                            "\"delta\" must be a number above 0, and at most the server's, %g", most->delta);
+    if (delta) terms->delta = json_number_value(delta);
+    if (n && !(json_is_integer(n) && json_integer_value(n) > 0 && (uint64_t)json_integer_value(n) <= most->n))
+        return sf_fault_set(fault, 400, "bad_request",
+                            "\"n\" must be a whole number above 0, and at most the server's, %llu",
+                            (unsigned long long)most->n);
+    if (n) terms->n = (uint64_t)json_integer_value(n);
+    if (terms->n0 > terms->n && n) terms->n0 = terms->n;
+    return 0;
+}
+
+static int read_choice(sf_job *job, const safer_model *second, sf_fault *fault)
+{
+    const json_t *value = json_object_get(job->body, "model");
+    const char *name = json_string_value(value);
+    if (!value) return 0;
+    job->second = name && strcmp(name, "second") == 0;
+    if (!job->second && !(name && strcmp(name, "first") == 0))
+        return sf_fault_set(fault, 400, "bad_request", "\"model\" must be \"first\" or \"second\"");
+    if (job->second && !second)
+        return sf_fault_set(fault, 400, "bad_request", "\"model\": this server has no second model");
+    return 0;
+}
+
+static int read_texts(sf_job *job, sf_job_limits limits, sf_fault *fault)
 {
     if (!json_is_object(job->body)) return sf_fault_set(fault, 400, "bad_request", "the body must be a JSON object");
-    if (check_members(job, fault)) return -1;
+    if (check_members(job, fault) || read_terms(job, limits.certify, fault) || read_choice(job, limits.second, fault))
+        return -1;
+    const safer_model *model = job->second ? limits.second : limits.model;
     const json_t *text = json_object_get(job->body, "text"), *texts = json_object_get(job->body, "texts");
     const json_t *label = json_object_get(job->body, "label"), *labels = json_object_get(job->body, "labels");
     if (!text && !json_is_array(texts))
@@ -117,8 +177,8 @@ static int read_texts(sf_job *job, const safer_model *model, sf_job_limits limit
     return 0;
 }
 
-int sf_job_read(sf_job **out, const sf_route *route, const char *body, size_t length, const safer_model *model,
-                sf_job_limits limits, sf_fault *fault)
+int sf_job_read(sf_job **out, const sf_route *route, const char *body, size_t length, const sf_job_limits *limits,
+                sf_fault *fault)
 {
     json_error_t wrong;
     sf_job *job = sf_calloc(1, sizeof *job);
@@ -132,7 +192,7 @@ int sf_job_read(sf_job **out, const sf_route *route, const char *body, size_t le
         sf_fault_set(fault, 500, "failed", "out of memory");
     else if (status != SAFER_OK)
         sf_fault_set(fault, 400, "bad_json", "the body is not JSON at byte %d: %s", wrong.position, wrong.text);
-    if (!job->body || read_texts(job, model, limits, fault)) {
+    if (!job->body || read_texts(job, *limits, fault)) {
         sf_job_release(job);
         return -1;
     }

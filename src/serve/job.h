@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "certify/workspace.h"
 #include "serve/routes.h"
 
 #include <jansson.h>
@@ -41,6 +42,8 @@ typedef struct sf_job {
     sf_job_text *texts;
     size_t count;
     int labelled;         /* the request named a label for at least one text */
+    int second;           /* it asks the second model */
+    sf_terms terms;       /* the server's, or stricter ones that the request named */
     atomic_int cancelled; /* the rest is not needed any more */
     atomic_uint_fast64_t queries;
 
@@ -63,13 +66,16 @@ typedef struct sf_job {
     void *wake_context;
 } sf_job;
 
+/* What a request may ask for. */
 typedef struct sf_job_limits {
     size_t text, texts;
+    const safer_certify_options *certify;
+    const safer_model *model, *second; /* there may be no second one: NULL */
 } sf_job_limits;
 
 /* Reads the body of a request for work. *out has one reference. -1: the fault says why not. */
-int sf_job_read(sf_job **out, const sf_route *route, const char *body, size_t length, const safer_model *model,
-                sf_job_limits limits, sf_fault *fault);
+int sf_job_read(sf_job **out, const sf_route *route, const char *body, size_t length, const sf_job_limits *limits,
+                sf_fault *fault);
 
 void sf_job_hold(sf_job *job);
 void sf_job_release(sf_job *job);

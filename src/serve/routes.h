@@ -30,6 +30,7 @@ typedef struct sf_route {
     int guarded;      /* it needs the token, where the server has one */
     int many;         /* it takes "texts" as well as "text" */
     int labels;       /* it takes labels with its texts */
+    int terms;        /* it takes a radius, delta and n, and the name of a model */
 } sf_route;
 
 extern const sf_route sf_routes[SF_ROUTES]; /* by their id */

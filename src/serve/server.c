@@ -42,29 +42,31 @@ void safer_serve_options_init(safer_serve_options *options, size_t size)
 
 static safer_status check_token(const char *token, safer_error *error)
 {
-    if (strlen(token) < TOKEN_BYTES) return sf_fail(error, SAFER_INVALID, "token: at least %d characters", TOKEN_BYTES);
+    if (strlen(token) < TOKEN_BYTES)
+        return sf_fail(error, SAFER_INVALID, "`token`: a token has at least %d characters", TOKEN_BYTES);
     for (const char *c = token; *c; c++)
-        if (*c <= 0x20 || *c >= 0x7f) return sf_fail(error, SAFER_INVALID, "token: visible ASCII characters only");
+        if (*c <= 0x20 || *c >= 0x7f)
+            return sf_fail(error, SAFER_INVALID, "`token`: a token has visible ASCII characters only");
     return SAFER_OK;
 }
 
 static safer_status check_options(const safer_serve_options *o, safer_error *error)
 {
     if (o->max_body < 1 || o->max_body > 1 << 30)
-        return sf_fail(error, SAFER_INVALID, "max_body: %zu (1 to 1073741824)", o->max_body);
+        return sf_fail(error, SAFER_INVALID, "`max_body`: %zu (1 to 1073741824)", o->max_body);
     if (o->max_text < 1 || o->max_text > o->max_body)
-        return sf_fail(error, SAFER_INVALID, "max_text: %zu (1 to max_body)", o->max_text);
+        return sf_fail(error, SAFER_INVALID, "`max_text`: %zu (1 to `max_body`)", o->max_text);
     if (o->max_texts < 1 || o->max_texts > o->queue)
-        return sf_fail(error, SAFER_INVALID, "max_texts: %zu (1 to queue)", o->max_texts);
-    if (o->queue > 1 << 24) return sf_fail(error, SAFER_INVALID, "queue: %zu (at most 16777216)", o->queue);
+        return sf_fail(error, SAFER_INVALID, "`max_texts`: %zu (1 to `queue`)", o->max_texts);
+    if (o->queue > 1 << 24) return sf_fail(error, SAFER_INVALID, "`queue`: %zu (at most 16777216)", o->queue);
     if (o->connections < 1 || o->connections > 1 << 20)
-        return sf_fail(error, SAFER_INVALID, "connections: %zu (1 to 1048576)", o->connections);
+        return sf_fail(error, SAFER_INVALID, "`connections`: %zu (1 to 1048576)", o->connections);
     if (!(o->client_rate >= 0 && o->client_rate <= 1e6))
-        return sf_fail(error, SAFER_INVALID, "client_rate: %g (0 to 1000000)", o->client_rate);
+        return sf_fail(error, SAFER_INVALID, "`client_rate`: %g (0 to 1000000)", o->client_rate);
     if (!(o->deadline > 0 && o->deadline <= 86400))
-        return sf_fail(error, SAFER_INVALID, "deadline: %g (above 0, at most 86400 seconds)", o->deadline);
+        return sf_fail(error, SAFER_INVALID, "`deadline`: %g (above 0, at most 86400 seconds)", o->deadline);
     if (!(o->patience > 0 && o->patience <= 86400))
-        return sf_fail(error, SAFER_INVALID, "patience: %g (above 0, at most 86400 seconds)", o->patience);
+        return sf_fail(error, SAFER_INVALID, "`patience`: %g (above 0, at most 86400 seconds)", o->patience);
     return o->token ? check_token(o->token, error) : SAFER_OK;
 }
 
@@ -95,7 +97,7 @@ static safer_status read_address(address *out, const char *host, uint16_t port, 
         out->length = sizeof out->at.v6;
         out->loopback = IN6_IS_ADDR_LOOPBACK(&out->at.v6.sin6_addr);
     } else {
-        return sf_fail(error, SAFER_INVALID, "host: %.60s is not an address, as 127.0.0.1 or ::1", host);
+        return sf_fail(error, SAFER_INVALID, "`host`: %.60s is not an address, as 127.0.0.1 or ::1", host);
     }
     return SAFER_OK;
 }
@@ -145,14 +147,26 @@ static safer_status fresh_seed(uint64_t *seed, safer_error *error)
     return SAFER_OK;
 }
 
+static void served_end(sf_served *served)
+{
+    sf_workers_end(served->workers);
+    sf_workers_end(served->second);
+    served->workers = served->second = NULL;
+}
+
 static safer_status served_start(sf_served *out, safer_server *s, const safer_model *model,
                                  const safer_lexicon *lexicon, safer_error *error)
 {
     safer_status status;
+    const safer_model *second = s->options.second;
     *out = (sf_served){.model = model, .lexicon = lexicon};
     SF_TRY(probe(model, error));
     SF_TRY(sf_workers_start(&out->workers, model, lexicon, &s->certify, s->options.queue, &s->metrics, error));
+    if (!second) goto done;
+    SF_TRY(probe(second, error));
+    SF_TRY(sf_workers_start(&out->second, second, lexicon, &s->certify, s->options.queue, &s->metrics, error));
 done:
+    if (status != SAFER_OK) served_end(out);
     return status;
 }
 
@@ -184,7 +198,7 @@ static void server_drop(safer_server *s)
 static void server_end(safer_server *s)
 {
     if (s->daemon) MHD_stop_daemon(s->daemon);
-    sf_workers_end(s->served.workers);
+    served_end(&s->served);
     sf_connections_end(&s->connections);
     server_drop(s);
 }
@@ -201,12 +215,14 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     safer_status status = SF_TAKE_OPTIONS(&own, given, safer_serve_options, error);
     if (status == SAFER_OK) status = check_options(options, error);
     if (status == SAFER_OK) status = sf_certify_take(&own_certify, certify, model, lexicon, error);
+    if (status == SAFER_OK && options->second) status = sf_certify_check(&own_certify, options->second, lexicon, error);
     if (status == SAFER_OK) status = read_address(&where, options->host, options->port, error);
     if (status != SAFER_OK) return status;
     if (!where.loopback && !options->token && !options->without_token)
-        return sf_fail(error, SAFER_INVALID,
-                       "host: %.60s can be reached by others, and there is no token; give one, or set without_token",
-                       options->host);
+        return sf_fail(
+            error, SAFER_INVALID,
+            "`host`: %.60s can be reached by others, and there is no token; give `token`, or `without_token`",
+            options->host);
     safer_server *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
     pthread_mutex_init(&s->lock, NULL);
@@ -227,7 +243,7 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
         status = sf_fail_memory(error);
         goto done;
     }
-    if (!options->fixed_seed) SF_TRY(fresh_seed(&s->certify.seed, error));
+    if (!options->fixed_seed && !s->certify.deletion.groups) SF_TRY(fresh_seed(&s->certify.seed, error));
     SF_TRY(served_start(&s->served, s, model, lexicon, error));
     SF_TRY(listen_at(&fd, s, options->host, &where, error));
     s->daemon = start_daemon(s, fd);
@@ -273,10 +289,12 @@ safer_status safer_server_reload(safer_server *s, const safer_model *model, cons
     pthread_mutex_unlock(&s->lock);
     pthread_mutex_lock(&s->reloading);
     safer_status status = sf_certify_check(&s->certify, model, lexicon, error);
+    if (status == SAFER_OK && s->options.second)
+        status = sf_certify_check(&s->certify, s->options.second, lexicon, error);
     if (status == SAFER_OK) status = served_start(&pair, s, model, lexicon, error);
     if (status == SAFER_OK) {
         status = exchange(s, &pair, error);
-        sf_workers_end(pair.workers); /* the old ones, to which nobody gives anything any more; or those not needed */
+        served_end(&pair); /* the old ones, to which nobody gives anything any more; or those not needed */
     }
     pthread_mutex_unlock(&s->reloading);
     server_drop(s);

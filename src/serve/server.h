@@ -13,6 +13,7 @@ typedef struct sf_served {
     const safer_model *model;
     const safer_lexicon *lexicon;
     sf_workers *workers;
+    sf_workers *second; /* those of the second model; NULL: there is none */
 } sf_served;
 
 struct safer_server {

@@ -163,9 +163,9 @@ int sf_workers_offer(sf_workers *workers, sf_job *job, int *seconds)
 void sf_workers_gauge(sf_workers *workers, sf_gauges *out)
 {
     pthread_mutex_lock(&workers->lock);
-    out->waiting = workers->waiting;
-    out->busy = workers->busy;
-    out->workers = workers->count;
+    out->waiting += workers->waiting;
+    out->busy += workers->busy;
+    out->workers += workers->count;
     pthread_mutex_unlock(&workers->lock);
 }
 

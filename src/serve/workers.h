@@ -24,7 +24,7 @@ void sf_workers_end(sf_workers *workers);
  * the queue; *seconds gets when that will likely have changed, at least 1. */
 int sf_workers_offer(sf_workers *workers, sf_job *job, int *seconds);
 
-/* Fills all but the connections. */
+/* Adds to all but the connections. */
 void sf_workers_gauge(sf_workers *workers, sf_gauges *out);
 
 int sf_workers_full(sf_workers *workers); /* not one text more fits into the queue */

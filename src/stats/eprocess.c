@@ -133,11 +133,11 @@ sf_eprocess_options sf_eprocess_options_default(void)
 safer_status sf_eprocess_check(const sf_eprocess_options *options, safer_error *error)
 {
     if (!(options->delta > 0 && options->delta < 1))
-        return sf_fail(error, SAFER_INVALID, "delta must lie between 0 and 1, not %g", options->delta);
+        return sf_fail(error, SAFER_INVALID, "`delta` must lie between 0 and 1, not %g", options->delta);
     if (!(options->futility >= 0 && options->futility < 1))
         return sf_fail(error, SAFER_INVALID, "futility must be at least 0 and below 1, not %g", options->futility);
     if (options->n_max < 1 || options->n_max >= SF_SAMPLES_MAX)
-        return sf_fail(error, SAFER_INVALID, "n must be from 1 to %llu", (unsigned long long)SF_SAMPLES_MAX - 1);
+        return sf_fail(error, SAFER_INVALID, "`n` must be from 1 to %llu", (unsigned long long)SF_SAMPLES_MAX - 1);
     if (options->classes < 2) return sf_fail(error, SAFER_INVALID, "at least two classes are needed");
     return SAFER_OK;
 }

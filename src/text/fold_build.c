@@ -35,7 +35,7 @@ safer_status sf_fold_spec_parse(uint32_t *steps, const char *spec, safer_error *
         if (!step)
             return sf_fail(
                 error, SAFER_INVALID,
-                "fold: \"%s\" has a step \"%.*s\" (standard, nfkc, case, ignorable, marks, lookalikes, leet, "
+                "`fold`: \"%s\" has a step \"%.*s\" (standard, nfkc, case, ignorable, marks, lookalikes, leet, "
                 "spaced, repeats, separated by commas; or none)",
                 spec, sf_clip(p, length, 40), p);
         found |= step;
@@ -43,7 +43,7 @@ safer_status sf_fold_spec_parse(uint32_t *steps, const char *spec, safer_error *
         if (!*p) break;
     }
     if ((found & (SF_FOLD_MARKS | SF_FOLD_LOOKALIKES)) && !(found & SF_FOLD_NFKC))
-        return sf_fail(error, SAFER_INVALID, "fold: marks and lookalikes need nfkc");
+        return sf_fail(error, SAFER_INVALID, "`fold`: marks and lookalikes need nfkc");
     *steps = found;
     return SAFER_OK;
 }
@@ -249,7 +249,7 @@ static safer_status add_images(draft *d, safer_error *error)
         const int syllable = (d->steps & SF_FOLD_NFKC) && c - HANGUL < SYLLABLES;
         image[0] = c;
         if (!syllable && !find_image(image, &count, c, d->steps))
-            return sf_fail(error, SAFER_INVALID, "fold: U+%04X comes to no rest under these steps", (unsigned)c);
+            return sf_fail(error, SAFER_INVALID, "`fold`: U+%04X comes to no rest under these steps", (unsigned)c);
         const int changed = count != 1 || image[0] != c;
         if ((changed && count && add_map(d, c, image, count)) ||
             add_properties(d, c, properties_of(c, d->steps, !count)))
@@ -344,7 +344,7 @@ safer_status sf_fold_build(sf_buffer *table, uint32_t steps, safer_error *error)
     }
     const char *fault = sf_fold_open(&fold, table->bytes + begin, table->length - begin);
     if (fault)
-        status = sf_fail(error, SAFER_INVALID, "fold: %s (characters of Unicode %s)", fault,
+        status = sf_fail(error, SAFER_INVALID, "`fold`: %s (characters of Unicode %s)", fault,
                          utf8proc_unicode_version());
 done:
     free(d.codes);
@@ -365,7 +365,7 @@ safer_status safer_fold_new(safer_fold **out, const char *steps, safer_error *er
     if (!fold) return sf_fail_memory(error);
     SF_TRY(sf_fold_spec_parse(&parsed, steps, error));
     if (!parsed) {
-        status = sf_fail(error, SAFER_INVALID, "fold: none");
+        status = sf_fail(error, SAFER_INVALID, "`fold`: none");
         goto done;
     }
     SF_TRY(sf_fold_build(&fold->table, parsed, error));

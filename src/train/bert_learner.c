@@ -84,9 +84,10 @@ static safer_status start_device(sf_bert_learner *l, int device, safer_error *er
                                          .clip = l->options.clip};
     status = l->table->step_new(&l->device, device, &training, error);
     if (status == SAFER_MEMORY)
-        sf_fail(error, status,
-                "cuda:%d has not enough free memory for a step of %zu texts of up to %zu pieces: lower batch or tokens",
-                device, l->texts, tokens);
+        sf_fail(
+            error, status,
+            "cuda:%d has not enough free memory for a step of %zu texts of up to %zu pieces: lower `batch` or `tokens`",
+            device, l->texts, tokens);
 done:
     free((void *)encoder.layer);
     free(decays);

@@ -126,12 +126,13 @@ static safer_status choose_shape(sf_bert_shape *out, const trainer *t, safer_err
     shape.classes = safer_data_label_count(o->train);
     if (o->course.pool) shape.pool = o->course.pool == SAFER_POOL_MEAN ? SF_POOL_MEAN : SF_POOL_CLS;
     if (o->bert.tokens && ((size_t)o->bert.tokens > sf_bert_most_tokens(&shape) || o->bert.tokens < 3))
-        return sf_fail(error, SAFER_INVALID, "tokens is %d; it must be from 3 to the encoder's %zu positions",
+        return sf_fail(error, SAFER_INVALID, "`tokens` is %d; it must be from 3 to the encoder's %zu positions",
                        o->bert.tokens, sf_bert_most_tokens(&shape));
     if (o->bert.tokens) shape.tokens = (size_t)o->bert.tokens;
     size_t layers = sf_train_layers(o);
     if (layers != SIZE_MAX && layers > shape.layers)
-        return sf_fail(error, SAFER_INVALID, "layers is %zu, but the encoder has %zu layers", layers, shape.layers);
+        return sf_fail(error, SAFER_INVALID, "`bert.layers` is %zu, but the encoder has %zu layers", layers,
+                       shape.layers);
     *out = shape;
     return SAFER_OK;
 }

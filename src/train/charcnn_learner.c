@@ -43,10 +43,10 @@ static safer_status start_device(sf_charcnn_learner *l, int device, const float 
         return sf_fail_memory(error);
     const safer_status status = l->table->convnet_step_new(&l->device, device, &training, error);
     if (status == SAFER_MEMORY)
-        sf_fail(
-            error, status,
-            "cuda:%d has not enough free memory for a step of %zu texts of %zu characters: lower batch or characters",
-            device, texts, l->layout.shape.characters);
+        sf_fail(error, status,
+                "cuda:%d has not enough free memory for a step of %zu texts of %zu characters: lower `batch` or "
+                "`characters`",
+                device, texts, l->layout.shape.characters);
     return status;
 }
 

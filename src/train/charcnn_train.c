@@ -213,7 +213,7 @@ static safer_status start(sf_course *course, safer_error *error)
     t->plan = course->plan;
     SF_TRY(sf_isa_check(error));
     if (o->charcnn.characters < SF_CHARCNN_SHORTEST || o->charcnn.characters > SF_CHARCNN_LONGEST) {
-        status = sf_fail(error, SAFER_INVALID, "characters is %d; charcnn needs from %d to %d", o->charcnn.characters,
+        status = sf_fail(error, SAFER_INVALID, "`characters` is %d; charcnn needs from %d to %d", o->charcnn.characters,
                          SF_CHARCNN_SHORTEST, SF_CHARCNN_LONGEST);
         goto done;
     }

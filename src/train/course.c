@@ -29,6 +29,7 @@ uint64_t sf_course_fingerprint(const double *numbers, size_t count, const float 
         }
     const safer_deletion d = options->deletion;
     if (d.chance > 0) hash = sf_hash(&d.chance, sizeof d.chance, hash);
+    if (d.groups) hash = sf_hash(&d.groups, sizeof d.groups, hash + 1);
     if (d.keep) hash = sf_hash(&d.keep, sizeof d.keep, hash);
     return options->lexicon ? sf_hash(options->lexicon->image.bytes, options->lexicon->image.length, hash) : hash;
 }
@@ -178,7 +179,7 @@ static safer_status run_epoch(sf_course *c, double accuracy, safer_error *error)
         c->steps++;
         SF_TRY(take_step(c, c->order + first, count, error));
         if (!isfinite(c->loss_sum)) {
-            status = sf_fail(error, SAFER_INVALID, "the loss of epoch %d is not a finite number; lower rate (now %g)",
+            status = sf_fail(error, SAFER_INVALID, "the loss of epoch %d is not a finite number; lower `rate` (now %g)",
                              c->epoch + 1, c->options->course.rate);
             goto done;
         }

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/options.h"
+#include "draw/groups.h"
 #include "nn/device.h"
 
 #include <inttypes.h>
@@ -109,7 +110,7 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
         int value, low, high;
     } whole[] = {
         {"threads", o->threads, 0, 4096},
-        {"ngrams", o->ngram.order, 1, 8},
+        {"ngram.order", o->ngram.order, 1, 8},
         {"bits", o->ngram.bits, 8, 28},
         {"dim", o->cnn.dim, 1, 4096},
         {"filters", o->cnn.filters, 1, 65536},
@@ -123,7 +124,7 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
         {"resume", o->resume, 0, 1},
         {"characters", o->charcnn.characters, 1, 1 << 20},
         {"tokens", o->bert.tokens, 0, 1 << 20},
-        {"layers", o->bert.layers, SAFER_ALL_LAYERS, 9999},
+        {"bert.layers", o->bert.layers, SAFER_ALL_LAYERS, 9999},
         {"ramp", o->defense.ramp, 0, 100000},
         {"train_vectors", o->defense.train_vectors, 0, 1},
     };
@@ -140,14 +141,14 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
     };
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         if (whole[i].value < whole[i].low || whole[i].value > whole[i].high)
-            return sf_fail(error, SAFER_INVALID, "%s is %d; it must be from %d to %d", whole[i].name, whole[i].value,
+            return sf_fail(error, SAFER_INVALID, "`%s` is %d; it must be from %d to %d", whole[i].name, whole[i].value,
                            whole[i].low, whole[i].high);
     for (size_t i = 0; i < sizeof real / sizeof real[0]; i++) {
         double x = real[i].value; /* written so that NaN fails */
         int good = (real[i].open_low ? x > real[i].low : x >= real[i].low) &&
                    (real[i].open_high ? x < real[i].high : x <= real[i].high);
         if (!good)
-            return sf_fail(error, SAFER_INVALID, "%s is %g; it must be %s %g and %s %g", real[i].name, x,
+            return sf_fail(error, SAFER_INVALID, "`%s` is %g; it must be %s %g and %s %g", real[i].name, x,
                            real[i].open_low ? "above" : "at least", real[i].low,
                            real[i].open_high ? "below" : "at most", real[i].high);
     }
@@ -158,21 +159,21 @@ static safer_status check_choices(const safer_train_options *o, safer_error *err
 {
     const int bert = o->arch == SAFER_ARCH_BERT;
     const safer_pool other = bert ? SAFER_POOL_CLS : SAFER_POOL_MAX;
-    if (!safer_pool_name(o->course.pool)) return sf_fail(error, SAFER_INVALID, "pool: unknown");
-    if (!safer_precision_name(o->course.precision)) return sf_fail(error, SAFER_INVALID, "precision: unknown");
+    if (!safer_pool_name(o->course.pool)) return sf_fail(error, SAFER_INVALID, "`pool`: unknown");
+    if (!safer_precision_name(o->course.precision)) return sf_fail(error, SAFER_INVALID, "`precision`: unknown");
     if (o->course.precision == SAFER_PRECISION_PORTABLE)
-        return sf_fail(error, SAFER_INVALID, "precision: training takes bf16 or f32; portable is for answers");
-    if (!safer_defense_name(o->defense.kind)) return sf_fail(error, SAFER_INVALID, "defense: unknown");
-    if (!safer_charcnn_size_name(o->charcnn.size)) return sf_fail(error, SAFER_INVALID, "charcnn.size: unknown");
+        return sf_fail(error, SAFER_INVALID, "`precision`: training takes bf16 or f32; portable is for answers");
+    if (!safer_defense_name(o->defense.kind)) return sf_fail(error, SAFER_INVALID, "`defense`: unknown");
+    if (!safer_charcnn_size_name(o->charcnn.size)) return sf_fail(error, SAFER_INVALID, "`charcnn.size`: unknown");
     if (!o->cnn.widths || !widths_are_good(o->cnn.widths))
         return sf_fail(error, SAFER_INVALID,
-                       "widths is \"%s\"; it must be up to %d whole numbers from 1 to %d, as in 3,4,5",
+                       "`widths` is \"%s\"; it must be up to %d whole numbers from 1 to %d, as in 3,4,5",
                        o->cnn.widths ? o->cnn.widths : "(none)", MAX_WIDTHS, MAX_WIDTH);
     if (o->course.pool != SAFER_POOL_DEFAULT && o->course.pool != SAFER_POOL_MEAN && o->course.pool != other)
-        return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; it must be mean or %s", safer_pool_name(o->course.pool),
+        return sf_fail(error, SAFER_INVALID, "`pool` is \"%s\"; it must be mean or %s", safer_pool_name(o->course.pool),
                        safer_pool_name(other));
     if (bert && !o->bert.encoder)
-        return sf_fail(error, SAFER_INVALID, "encoder is not given: bert starts from a pretrained encoder");
+        return sf_fail(error, SAFER_INVALID, "`encoder` is not given: bert starts from a pretrained encoder");
     return SAFER_OK;
 }
 
@@ -184,10 +185,10 @@ static safer_status check_device(const safer_train_options *o, safer_error *erro
     const safer_status status = sf_device_parse(&wish, o->device, error);
     if (status != SAFER_OK || wish.kind != SF_DEVICE_CUDA) return status;
     if (o->arch != SAFER_ARCH_BERT && o->arch != SAFER_ARCH_CHARCNN)
-        return sf_fail(error, SAFER_INVALID, "device is \"%s\", but %s is trained on the CPU alone", o->device,
+        return sf_fail(error, SAFER_INVALID, "`device` is \"%s\", but %s is trained on the CPU alone", o->device,
                        safer_arch_name(o->arch));
     if (o->course.precision == SAFER_PRECISION_F32)
-        return sf_fail(error, SAFER_INVALID, "precision is \"f32\", which is for the CPU: a GPU computes in bf16");
+        return sf_fail(error, SAFER_INVALID, "`precision` is \"f32\", which is for the CPU: a GPU computes in bf16");
     return SAFER_OK;
 }
 
@@ -198,33 +199,35 @@ static safer_status check_defense(const safer_train_options *o, safer_error *err
     const char *arch = safer_arch_name(o->arch), *defense = safer_defense_name(o->defense.kind);
     if (!o->defense.kind) {
         if (o->defense.triplet > 0)
-            return sf_fail(error, SAFER_INVALID, "triplet is %g: only training by a defense has that loss",
+            return sf_fail(error, SAFER_INVALID, "`triplet` is %g: only training by a defense has that loss",
                            o->defense.triplet);
         if (o->defense.train_vectors)
             return sf_fail(error, SAFER_INVALID,
-                           "train_vectors is for a defense; otherwise vectors are trained unless freeze is set");
+                           "`train_vectors` is for a defense; otherwise vectors are trained unless `freeze` is set");
         return SAFER_OK;
     }
     if (exact && o->arch != SAFER_ARCH_BOW)
-        return sf_fail(error, SAFER_INVALID, "defense is \"exact\", which is for bow alone, not %s", arch);
+        return sf_fail(error, SAFER_INVALID, "`defense` is \"exact\", which is for bow alone, not %s", arch);
     if (exact && (o->cnn.vectors || o->cnn.freeze || o->defense.train_vectors || o->defense.triplet > 0))
         return sf_fail(
             error, SAFER_INVALID,
-            "defense is \"exact\": a linear classifier has no use for vectors, freeze, train_vectors and triplet");
+            "`defense` is \"exact\": a linear classifier has no use for `vectors`, `freeze`, `train_vectors` "
+            "and `triplet`");
     if (!cnn && o->arch != SAFER_ARCH_BOW)
-        return sf_fail(error, SAFER_INVALID, "defense is \"%s\", which is for bow and cnn, not %s", defense, arch);
-    if (!o->lexicon) return sf_fail(error, SAFER_INVALID, "lexicon is not given: a defense needs to know the synonyms");
+        return sf_fail(error, SAFER_INVALID, "`defense` is \"%s\", which is for bow and cnn, not %s", defense, arch);
+    if (!o->lexicon)
+        return sf_fail(error, SAFER_INVALID, "`lexicon` is not given: a defense needs to know the synonyms");
     if (!cnn && o->defense.kind != SAFER_DEFENSE_IBP_JIA && o->course.pool != SAFER_POOL_MEAN)
-        return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; for bow with defense \"%s\" it must be mean",
+        return sf_fail(error, SAFER_INVALID, "`pool` is \"%s\"; for bow with `defense` \"%s\" it must be mean",
                        safer_pool_name(o->course.pool), defense);
     if (o->cnn.hidden < 1 && !exact)
-        return sf_fail(error, SAFER_INVALID, "hidden is 0; with a defense it must be at least 1");
+        return sf_fail(error, SAFER_INVALID, "`hidden` is 0; with a defense it must be at least 1");
     if (cnn && strchr(o->cnn.widths, ','))
-        return sf_fail(error, SAFER_INVALID, "widths is \"%s\"; with a defense it must be one number", o->cnn.widths);
+        return sf_fail(error, SAFER_INVALID, "`widths` is \"%s\"; with a defense it must be one number", o->cnn.widths);
     if (o->cnn.freeze && o->defense.train_vectors)
-        return sf_fail(error, SAFER_INVALID, "freeze and train_vectors contradict each other");
+        return sf_fail(error, SAFER_INVALID, "`freeze` and `train_vectors` contradict each other");
     if (o->cnn.freeze && o->defense.triplet > 0)
-        return sf_fail(error, SAFER_INVALID, "freeze and triplet contradict each other");
+        return sf_fail(error, SAFER_INVALID, "`freeze` and `triplet` contradict each other");
     return SAFER_OK;
 }
 
@@ -233,7 +236,8 @@ static safer_status check_deletion(const safer_train_options *o, safer_error *er
     const safer_status status = sf_deletion_check(o->deletion, error);
     if (status != SAFER_OK) return status;
     if (sf_deletes(o->deletion) && o->defense.kind)
-        return sf_fail(error, SAFER_INVALID, "deletion: a defense draws nothing, and so deletes nothing");
+        return sf_fail(error, SAFER_INVALID, "`deletion`: a defense draws nothing, and so deletes nothing");
+    if (o->deletion.groups && o->lexicon) return sf_groups_check(o->lexicon, error);
     return SAFER_OK;
 }
 
@@ -241,7 +245,7 @@ static safer_status check_deletion(const safer_train_options *o, safer_error *er
 static safer_status check_rows(const safer_data *data, const char *what, safer_error *error)
 {
     size_t count = safer_data_size(data);
-    if (count == 0) return sf_fail(error, SAFER_INVALID, "%s has no rows", what);
+    if (count == 0) return sf_fail(error, SAFER_INVALID, "`%s` has no rows", what);
     for (size_t i = 0; i < count; i++) {
         safer_row row = safer_data_row(data, i);
         if (row.label < 0)
@@ -257,20 +261,21 @@ static safer_status check_rows(const safer_data *data, const char *what, safer_e
 static safer_status check_data(const safer_train_options *o, safer_error *error)
 {
     safer_status status;
-    if (!o->train) return sf_fail(error, SAFER_INVALID, "train is not given: there is nothing to learn from");
+    if (!o->train) return sf_fail(error, SAFER_INVALID, "`train` is not given: there is nothing to learn from");
     SF_TRY(check_rows(o->train, "train", error));
     size_t labels = safer_data_label_count(o->train), count = safer_data_size(o->train), i = 1;
     int first = safer_data_row(o->train, 0).label;
     while (i < count && safer_data_row(o->train, i).label == first) i++;
     if (i == count)
-        return sf_fail(error, SAFER_INPUT, "all rows of train have the label \"%s\"; at least two classes are needed",
+        return sf_fail(error, SAFER_INPUT, "all rows of `train` have the label \"%s\"; at least two classes are needed",
                        safer_data_label(o->train, (size_t)first));
     if (!o->dev) return SAFER_OK;
     SF_TRY(check_rows(o->dev, "dev", error));
     int same = safer_data_label_count(o->dev) == labels;
     for (size_t k = 0; same && k < labels; k++)
         same = strcmp(safer_data_label(o->train, k), safer_data_label(o->dev, k)) == 0;
-    if (!same) return sf_fail(error, SAFER_INPUT, "dev does not have train's labels; load it with labels_of = train");
+    if (!same)
+        return sf_fail(error, SAFER_INPUT, "`dev` does not have the labels of `train`; load it with `labels_of`");
 done:
     return status;
 }
@@ -286,9 +291,9 @@ safer_status safer_train(const char *output, const safer_train_options *options,
     safer_status status;
     safer_train_report unused;
     safer_train_options o = safer_train_options_default();
-    if (!output || !*output) return sf_fail(error, SAFER_INVALID, "output is not given: the model needs a file name");
+    if (!output || !*output) return sf_fail(error, SAFER_INVALID, "`output` is not given: the model needs a file name");
     SF_TRY(SF_TAKE_OPTIONS(&o, options, safer_train_options, error));
-    if (!safer_arch_name(o.arch)) return sf_fail(error, SAFER_INVALID, "arch: unknown");
+    if (!safer_arch_name(o.arch)) return sf_fail(error, SAFER_INVALID, "`arch`: unknown");
     o = resolve(&o);
     SF_TRY(check_choices(&o, error));
     SF_TRY(check_device(&o, error));
@@ -390,6 +395,7 @@ char *sf_train_provenance_json(const safer_train_options *options)
     if (options->lexicon) /* the shorter one is for version 0.1.0 */
         snprintf(lexicon, sizeof lexicon, "\"lexicon\":\"%016" PRIx64 "\",\"lexicon_sha256\":\"%s\"",
                  sf_lexicon_hash(options->lexicon), options->lexicon->sha256.hex);
+    if (d.groups) snprintf(deletion, sizeof deletion, ",\"groups\":%zu", d.groups);
     if (d.keep) snprintf(deletion, sizeof deletion, ",\"delete\":\"keep:%zu\"", d.keep);
     if (d.chance > 0 && sf_format_real(share, d.chance) == 0)
         snprintf(deletion, sizeof deletion, ",\"delete\":%s", share);

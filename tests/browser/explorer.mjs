@@ -1,6 +1,6 @@
 /* The explorer of servers that test_browser.py started: `plain` (short texts only), `slow` (a
  * program that takes its time), `hostile` (labels that try to break the page),
- * `bounds` (--method ibp), `token`. */
+ * `bounds` (--method ibp), `token`, `second` (two models), `kept` (--delete keep:K). */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import * as web from './browser.mjs';
@@ -34,8 +34,8 @@ const chooseWord = (page, number) => page.click(`#words .w[data-word] >> nth=${n
 const compared = (page, start) => page.waitForFunction(start => !document.getElementById('compare').hidden && document.getElementById('compare').textContent.startsWith(start), start);
 
 /* What a program is told of the same text. */
-async function predict(name, text) {
-  const response = await fetch(servers[name].url + '/v1/predict', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
+async function predict(name, text, more = {}) {
+  const response = await fetch(servers[name].url + '/v1/predict', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text, ...more }) });
   return (await response.json()).answers[0];
 }
 
@@ -76,6 +76,79 @@ export const tests = {
     await broken.waitForFunction(() => document.getElementById('model').textContent);
     assert.equal(await broken.inputValue('#text'), '');
     await leave(broken);
+  },
+
+  async 'explorer: radius, delta and draws of a request, within the server\'s'() {
+    const page = await visit('plain'), { text } = facts.explorer;
+    assert.ok(!await page.isVisible('#radius'));
+    await page.click('#terms summary');
+    assert.match(await page.textContent('#terms'), /delta, at most 0\.01/);
+    assert.match(await page.textContent('#terms'), /Draws, at most 5,000/);
+    await accessible(page);
+    for (const [id, wrong, words] of [['radius', '0', 'Words that may change: a whole number'], ['delta', '0.02', 'at most 0.01'], ['n', '5001', 'from 1 to 5,000']]) {
+      await page.fill('#' + id, wrong);
+      await ask(page, text);
+      await trouble(page, words);
+      assert.equal(await page.getAttribute('#' + id, 'aria-invalid'), 'true');
+      assert.equal(await page.evaluate(() => document.activeElement.id), id);
+      await page.fill('#' + id, '');
+    }
+    const terms = { radius: 1, delta: 0.001, n: 64 };
+    for (const [id, value] of Object.entries(terms)) await page.fill('#' + id, String(value));
+    await certify(page);
+    const answer = await predict('plain', text, terms), words = await verdict(page, 'original');
+    assert.ok(answer.queries <= 128);
+    assert.match(words, answer.certified ? /^Certified:.* at most 0\.001;/ : /^Not certified|^Certified in part/);
+    assert.ok(words.endsWith(` ${answer.queries} queries.`) || !answer.radius, words);
+    await page.waitForSelector('#keep:not([hidden])');
+    await page.click('#share');
+    await page.waitForFunction(() => document.getElementById('kept').textContent.startsWith('The link'));
+    const link = await page.evaluate(() => location.href);
+    assert.ok(link.endsWith('&radius=1&delta=0.001&n=64'), link);
+    await leave(page);
+    const other = await web.visit(link);
+    other.home = servers.plain.url;
+    await finished(other, 'original');
+    assert.equal(await verdict(other, 'original'), words);
+    assert.ok(await other.isVisible('#delta'));
+    await leave(other);
+    const bounds = await visit('bounds');
+    await bounds.click('#terms summary');
+    assert.ok(await bounds.isVisible('#radius') && !await bounds.isVisible('#delta') && !await bounds.isVisible('#n'));
+    await leave(bounds);
+  },
+
+  async 'explorer: two models beside each other'() {
+    for (const [name, options] of [['light', {}], ['dark', { colorScheme: 'dark' }], ['narrow', { viewport: { width: 400, height: 900 } }]]) {
+      const page = await visit('second', options), { text } = facts.explorer;
+      assert.match(await page.textContent('#model'), /Second model: ngram, component\.model\.$/);
+      await certify(page);
+      await finished(page, 'second');
+      await page.waitForSelector('#models:not([hidden])');
+      const first = await predict('second', text), second = await predict('second', text, { model: 'second' });
+      assert.equal(await page.textContent('#second .answer > bdi'), second.label);
+      assert.match(await page.textContent('#models'), first.label === second.label ? /^Both models answer alike\. First: .* Second: / : /^The models differ\./);
+      await accessible(page);
+      await shot(page, 'explorer-second-' + name, { fullPage: true });
+      if (name === 'light') {
+        const waiting = page.waitForEvent('download');
+        await page.click('#export');
+        const saved = JSON.parse(readFileSync(await (await waiting).path(), 'utf8'));
+        assert.deepEqual([saved.original.answer, saved.second.answer, saved.terms], [first, second, {}]);
+      }
+      await leave(page);
+    }
+    const alone = await visit('plain');
+    await certify(alone);
+    assert.ok(!await alone.isVisible('#second') && !await alone.isVisible('#models'));
+    await leave(alone);
+  },
+
+  async 'explorer: a server that deletes by length opens'() {
+    const page = await visit('kept');
+    assert.match(await page.textContent('#model'), /Draws delete words by the length of the text \(keep:9\); up to 1 edit is certified\./);
+    await certify(page);
+    await leave(page);
   },
 
   async 'explorer: a server with edits says what it certifies'() {
@@ -187,7 +260,7 @@ export const tests = {
     await page.keyboard.press('Control+Enter');
     await finished(page, 'original');
     await page.waitForSelector('#keep:not([hidden])');
-    for (let i = 0; i < 5; i++) await page.keyboard.press('Tab'); /* certify, example, link, file, the first word */
+    for (let i = 0; i < 6; i++) await page.keyboard.press('Tab'); /* certify, example, terms, link, file, the first word */
     assert.equal(await page.evaluate(() => document.activeElement.textContent), facts.explorer.word);
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('ArrowLeft');
