@@ -1,9 +1,10 @@
 /* `trial edits`: certificates against words put in, taken out or replaced. Small lexicons, chances and classifiers are
- * made up; every text that an attacker can make by edits and synonyms is tried, with every draw, in whole numbers.
+ * made up; every text that an attacker can make by edits and synonyms is tried, with every draw.
  *
  * Tokens are four words and numbers in texts of up to 4 tokens or, where the chance to be deleted depends on the length
- * (keep:1, whose bins end at 1, 3 and 7), two in texts of up to 8: so all texts and all draws of them have numbers, by
- * length, then as numbers of base 4 or 2. What a text is drawn to is computed once for all instances of a GROUP. */
+ * (keep:1 to keep:7), two in texts of up to 8: so all texts and all draws of them have numbers, by length, then as
+ * numbers of base 4 or 2. What a text is drawn to is computed once for all instances of a GROUP. By length the weights
+ * of draws are too large for whole numbers: a class then falls when another leads by more than what was rounded. */
 #define _GNU_SOURCE
 #include "trial.h"
 
@@ -24,12 +25,12 @@ typedef struct string {
 /* One lexicon and one chance to be deleted, in eighths, or by length. */
 typedef struct world {
     safer_lexicon *lexicon;
-    uint32_t eighths;                         /* 0: keep:1 */
+    uint32_t eighths, keep;                   /* one of them is 0 */
     int letters, strings, first[LONGEST + 2]; /* first[n]: the number of the first string of n letters */
     size_t longest;
     int synonym[LETTERS][LETTERS];
-    uint32_t weight[LETTERS][LETTERS], total[LETTERS]; /* kernels */
-    uint64_t drawn[STRINGS][STRINGS], whole[STRINGS];  /* [text][draw], and their sums */
+    uint32_t weight[LETTERS][LETTERS], total[LETTERS];   /* kernels */
+    long double drawn[STRINGS][STRINGS], whole[STRINGS]; /* [text][draw], and their sums: below 2^64 with eighths */
 } world;
 
 typedef struct instance {
@@ -78,19 +79,12 @@ static void read_kernel(world *w)
     }
 }
 
-/* The bin of a length, and the chance to be deleted there, *out of what is returned (docs/edits.md). */
-static int bin_of(size_t length)
-{
-    int bin = -1;
-    for (; length; length /= 2) bin++;
-    return bin;
-}
-
+/* The chance to be deleted in a text of such a length, *out of what is returned (docs/edits.md). */
 static uint64_t chance_of(uint64_t *out, const world *w, size_t length)
 {
-    const uint64_t first = length ? UINT64_C(1) << bin_of(length) : 0;
-    *out = w->eighths ? w->eighths : first > 1 ? first - 1 : 1;
-    return w->eighths ? 8 : first > 1 ? first : UINT64_C(1) << 32;
+    const double kept = w->keep / (16 * sqrt((double)(length ? length : 1)));
+    *out = w->eighths ? w->eighths : (UINT64_C(1) << 32) - (uint64_t)(0x1p32 * fmin(kept, 0.5));
+    return w->eighths ? 8 : UINT64_C(1) << 32;
 }
 
 static void draw_everything(world *w)
@@ -98,22 +92,21 @@ static void draw_everything(world *w)
     for (int number = 0; number < w->strings; number++) {
         const string s = string_of(w, number);
         uint64_t out, whole = chance_of(&out, w, s.length);
-        uint64_t *weights = w->drawn[number];
+        long double *weights = w->drawn[number];
         memset(weights, 0, sizeof w->drawn[number]);
         weights[0] = w->whole[number] = 1;
         for (size_t i = 0; i < s.length; i++) {
-            uint64_t next[STRINGS] = {0};
+            long double next[STRINGS] = {0};
             const int x = s.letter[i];
             for (int length = 0; length <= (int)i; length++)
                 for (int d = w->first[length]; d < w->first[length + 1]; d++) {
-                    next[d] += weights[d] * out * w->total[x];
+                    next[d] += weights[d] * (long double)(out * w->total[x]);
                     for (int z = 0; z < w->letters; z++)
-                        next[w->first[length + 1] + (d - w->first[length]) * w->letters + z] += weights[d] *
-                                                                                                (whole - out) *
-                                                                                                w->weight[x][z];
+                        next[w->first[length + 1] + (d - w->first[length]) * w->letters + z] +=
+                            weights[d] * (long double)((whole - out) * w->weight[x][z]);
                 }
             memcpy(weights, next, sizeof next);
-            w->whole[number] *= whole * w->total[x];
+            w->whole[number] *= (long double)(whole * w->total[x]);
         }
     }
 }
@@ -129,7 +122,10 @@ static void world_make(world *w, uint64_t seed, uint64_t number)
     *w = (world){.letters = by_length ? 2 : LETTERS, .longest = by_length ? 8 : 4};
     w->lexicon = trial_import(by_length ? random_chance(&r, 50) ? plain : tables[0] : tables[random_below(&r, 3)], NULL,
                               NULL, NULL, random_chance(&r, 30), kernels[random_below(&r, 5)]);
-    if (!by_length) w->eighths = 4 + random_below(&r, 4);
+    if (by_length)
+        w->keep = 1 + random_below(&r, 7);
+    else
+        w->eighths = 4 + random_below(&r, 4);
     for (size_t n = 0, strings = 1; n <= w->longest; n++, strings *= (size_t)w->letters)
         w->first[n + 1] = w->first[n] + (int)strings;
     w->strings = w->first[w->longest + 1];
@@ -164,17 +160,18 @@ static int edits_between(const world *w, string from, string to, safer_edit_kind
 }
 
 /* The weights of the classes among the draws of a text. */
-static void count_classes(uint64_t weight[CLASSES], const instance *i, int text)
+static void count_classes(long double weight[CLASSES], const instance *i, int text)
 {
     memset(weight, 0, CLASSES * sizeof *weight);
     for (int d = 0; d < i->world->strings; d++)
         if (i->answer[d] >= 0) weight[i->answer[d]] += i->world->drawn[text][d];
 }
 
-static int wins(const uint64_t weight[CLASSES], size_t classes, int class)
+/* Whether the class has more weight than all others; `rounded`: or less than so much less. */
+static int wins(const long double weight[CLASSES], size_t classes, int class, long double rounded)
 {
     for (size_t c = 0; c < classes; c++)
-        if ((int)c != class && weight[c] >= weight[class]) return 0;
+        if ((int)c != class && weight[c] >= weight[class] + rounded) return 0;
     return 1;
 }
 
@@ -185,12 +182,13 @@ static int edits_to_fall(counts *n, const instance *i, int class, size_t synonym
     const string from = string_of(i->world, i->text);
     int fewest = 99;
     for (int to = 0; to < i->world->strings; to++) {
-        uint64_t weight[CLASSES];
+        long double weight[CLASSES];
         const int edits = edits_between(i->world, from, string_of(i->world, to), i->options.edit_kind, synonyms);
         if (edits >= fewest) continue;
         count_classes(weight, i, to);
         n->tried++;
-        if (!wins(weight, i->classes, class)) fewest = edits;
+        const long double rounded = i->world->keep ? 1e-15L * i->world->whole[to] : 0;
+        if (!wins(weight, i->classes, class, rounded)) fewest = edits;
     }
     return fewest;
 }
@@ -220,9 +218,8 @@ static void make_classifier(instance *i, trial_random *r)
         ranks[d][1] = d;
     }
     qsort(ranks, (size_t)w->strings, sizeof *ranks, compare_ratio);
-    const uint64_t half = random_chance(r, 60) ? w->whole[to] / 2
-                                               : (uint64_t)((double)w->whole[to] * (.45 + .1 * random_unit(r)));
-    uint64_t sum = 0;
+    const long double half = random_chance(r, 60) ? w->whole[to] / 2 : w->whole[to] * (.45 + .1 * random_unit(r));
+    long double sum = 0;
     for (int k = 0; k < w->strings; k++) {
         const int d = (int)ranks[k][1], fits = sum + w->drawn[to][d] <= half;
         const int other = (y + 1 + (int)random_below(r, (uint32_t)i->classes - 1)) % (int)i->classes;
@@ -255,7 +252,7 @@ static void instance_make(instance *i, const world *w, uint64_t number, uint64_t
     i->options = trial_certify_options(exact, &r);
     i->options.radius = radii[random_below(&r, 4)];
     i->options.unlabelled = 0;
-    i->options.deletion = (safer_deletion){.chance = w->eighths / 8.0, .keep = !w->eighths};
+    i->options.deletion = (safer_deletion){.chance = w->eighths / 8.0, .keep = w->keep};
     i->options.edit_kind = (safer_edit_kind)random_below(&r, 4);
     i->options.edits = 1 + random_below(&r, 3);
     const int longer = i->options.edit_kind == SAFER_EDITS_ANY || i->options.edit_kind == SAFER_EDITS_INSERT;
@@ -293,15 +290,23 @@ static int answer(void *context, const char *const *texts, const size_t *lengths
 
 /* -------------------------------------------------------------------- comparing */
 
-/* Whether so many edits can make a length with another chance to be deleted. */
-static int leaves_bin(const instance *i, size_t length, size_t edits)
+/* By length: the worst of all numbers of tokens that the edits can take out and put in. */
+static double worst_of(const instance *i, size_t length, size_t edits, double q)
 {
     const safer_edit_kind kind = i->options.edit_kind;
-    const int in = kind == SAFER_EDITS_ANY || kind == SAFER_EDITS_INSERT;
-    const int out = kind == SAFER_EDITS_ANY || kind == SAFER_EDITS_DELETE;
-    const size_t least = length < edits ? 0 : length - edits;
-    return !i->world->eighths &&
-           ((in && bin_of(length + edits) != bin_of(length)) || (out && bin_of(least) != bin_of(length)));
+    const size_t out = kind == SAFER_EDITS_INSERT ? 0 : edits < length ? edits : length;
+    const size_t in = kind == SAFER_EDITS_DELETE ? 0 : edits;
+    double worst = q;
+    for (size_t a = 0; a <= out; a++)
+        for (size_t b = 0; b <= in; b++) {
+            uint64_t own, other;
+            const double whole = (double)chance_of(&own, i->world, length), p = (double)own / whole;
+            chance_of(&other, i->world, length - a + b);
+            const double next = (double)other / whole, shared = (double)(b > a ? length : length - a + b);
+            const double mx = shared * (p - next) * (p - next) / (p * (1 - p)), t = sqrt(mx / (1 - mx)) / 2;
+            worst = fmax(worst, .5 + pow(p, (double)a) * (.5 / pow(next, (double)b) - 1 + q + fmin(t, 1)));
+        }
+    return fmin(worst, 1);
 }
 
 /* q of the edits, from the definition. */
@@ -332,14 +337,14 @@ static double q_of(const instance *i, size_t edits)
     for (size_t k = 0; k < s.length && k < i->options.radius; k++) product *= kept[k];
     const double q = 1 - product;
     if (!edits) return q;
-    if (leaves_bin(i, s.length, edits)) return 1;
+    if (w->keep && i->options.edit_kind != SAFER_EDITS_REPLACE) return worst_of(i, s.length, edits, q);
     if (i->options.edit_kind == SAFER_EDITS_DELETE) return fmax(q, .5 - power * (.5 - q));
     return i->options.edit_kind == SAFER_EDITS_INSERT ? fmin(1, .5 / power - .5 + q) : 1 - power * product;
 }
 
 static const char *check_claim(const instance *i, const safer_certificate *c)
 {
-    uint64_t weight[CLASSES];
+    long double weight[CLASSES], rival = 0;
     count_classes(weight, i, i->text);
     if (i->strays) return "a draw that can not be";
     if (c->tokens != string_of(i->world, i->text).length) return "the number of tokens";
@@ -349,13 +354,12 @@ static const char *check_claim(const instance *i, const safer_certificate *c)
     for (size_t e = 0; e <= i->options.edits; e++)
         if (c->q_edits[e] < q_of(i, e) - 1e-15 || c->q_edits[e] > q_of(i, e) + 1e-9) return "q of the edits";
     if (!c->exact) return NULL;
-    uint64_t rival = 0;
     for (size_t k = 0; k < i->classes; k++) {
-        if (fabs(c->shares[k] - (double)weight[k] / (double)i->world->whole[i->text]) > 1e-12)
+        if (fabs(c->shares[k] - (double)(weight[k] / i->world->whole[i->text])) > 1e-12)
             return "a share is not the true one";
         if ((int)k != c->target && weight[k] > rival) rival = weight[k];
     }
-    const double lead = ((double)weight[c->target] - (double)rival) / (double)i->world->whole[i->text];
+    const double lead = (double)((weight[c->target] - rival) / i->world->whole[i->text]);
     if (c->edits < i->options.edits && lead > 2 * q_of(i, c->edits + 1) + 1e-9) return "more edits should be certified";
     return NULL;
 }
@@ -394,9 +398,9 @@ static void try_instance(counts *n, trial_tally *tally, instance *i, const trial
     if (wrong && n->wrong++ < 10)
         printf(
             "WRONG: instance %" PRIu64 ": %s\nagain: trial edits --seed %" PRIu64 " --first %" PRIu64
-            " --instances 1\ntext \"%s\", %s, %zu of %zu edits, deletion %g (0: keep:1), falls with %d, bound %.17g\n",
+            " --instances 1\ntext \"%s\", %s, %zu of %zu edits, deletion %g or keep:%zu, falls with %d, bound %.17g\n",
             i->number, wrong, options->seed, i->number, i->bytes, safer_edit_kind_name(i->options.edit_kind), c.edits,
-            i->options.edits, i->options.deletion.chance, fall, c.bound);
+            i->options.edits, i->options.deletion.chance, i->options.deletion.keep, fall, c.bound);
     safer_workspace_free(workspace);
     safer_model_free(model);
 }

@@ -121,7 +121,7 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
     return json_pack(
         "{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I,"
-        " s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:o, s:I}",
+        " s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:o, s:I, s:I, s:s?, s:s?, s:f, s:f}",
         "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "texts", N(s->texts), "examples",
         N(s->texts), "skipped", N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts),
         "adversarial_accuracy", share((double)held, (double)s->texts), "adversarial_interval",
@@ -132,7 +132,8 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
         "queries", N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited",
         N(s->limited), "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds",
         s->seconds, "seed", N(o->seed), "resumed", N(s->resumed), "delete", cli_deletion_json(o->deletion), "words",
-        N(s->words));
+        N(s->words), "groups", N(o->deletion.groups), "same_pos", o->same_pos, "vectors", o->vectors, "min_cosine",
+        o->min_cosine, "min_similarity", o->min_similarity);
 }
 
 static void print_time(uint64_t queries, uint64_t checks, size_t texts, double seconds, size_t resumed, uint64_t seed)
@@ -151,11 +152,23 @@ static void print_texts(size_t texts, size_t resumed)
     printf("\n");
 }
 
+/* What replacements must have in common with the words, if anything. */
+static void print_likeness(const safer_attack_options *o)
+{
+    const char *before = "constraints  ";
+    if (o->same_pos) printf("%sthe same part of speech", before), before = ", ";
+    if (o->min_cosine > 0) printf("%scosine of %s at least", before, cli_real(o->min_cosine)), before = ", ";
+    if (o->min_similarity > 0)
+        printf("%s15 words around similar by %s at least", before, cli_real(o->min_similarity)), before = ", ";
+    if (*before == ',') printf("\n");
+}
+
 static void print_summary(const safer_attack_summary *s, const safer_attack_options *o)
 {
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
     printf("attack       %s on the %s\n", safer_attack_method_name(o->method),
            o->smoothed ? "smoothed classifier" : "model itself");
+    print_likeness(o);
     print_texts(s->texts, s->resumed);
     printf("clean        %6s%%  %s answered wrongly already, not attacked\n", cli_percent(attacked, s->texts),
            cli_count(s->skipped));
@@ -179,19 +192,19 @@ static json_t *against_json(const safer_against_summary *s, json_t *violations, 
 {
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O,"
-        " s:o, s:I, s:I}",
+        " s:o, s:I, s:I, s:I}",
         "texts", N(s->texts), "examples", N(s->texts), "certified", N(s->certified), "exact", N(s->exact), "untouched",
         N(s->untouched), "limited", N(s->limited), "violations", N(s->violations), "violations_exact",
         N(s->violations_exact), "sampled", N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level",
         SAFER_AGAINST_LEVEL, "alarm", s->alarm, "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks),
         "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed",
         N(seed), "resumed", N(s->resumed), "found", violations, "delete", cli_deletion_json(s->deletion),
-        "certified_edits", N(s->certified_edits), "words", N(s->words));
+        "certified_edits", N(s->certified_edits), "words", N(s->words), "groups", N(s->deletion.groups));
 }
 
 static void print_against(const safer_against_summary *s, const safer_model *model, uint64_t seed)
 {
-    const int deletes = s->deletion.keep || s->deletion.chance > 0;
+    const int deletes = cli_deletes(s->deletion);
     print_texts(s->texts, s->resumed);
     printf("certified    %s at radius 1 or more%s, %s of them exactly%s\n", cli_count(s->certified),
            deletes ? " or against edits" : "", cli_count(s->exact),
@@ -216,7 +229,7 @@ static void print_against(const safer_against_summary *s, const safer_model *mod
 /* What a command line asks for. */
 typedef struct request {
     const char *lexicon, *output, *against, *method, *radius, *deletion, *shard;
-    uint64_t batch, show;
+    uint64_t batch, show, groups;
     int resume;
     cli_model_flags model;
     cli_data data;
@@ -246,11 +259,13 @@ static void list(cli_options *options, void *into)
     cli_attack_method_option(options, &r->method);
     cli_add_string(options, "radius", &r->radius, "R", "words that may change: a number or all (default all)");
     cli_search_options(options, &r->options);
+    cli_likeness_options(options, &r->options);
     cli_add_flag(options, "smoothed", &r->options.smoothed, "attack the smoothed classifier, not the model itself");
     cli_vote_options(options, &r->options);
     cli_add_string(
         options, "delete", &r->deletion, "P",
         "smoothed: draws delete every word, number and mark with this chance, or by length: " CLI_DELETE_HELP);
+    cli_add_uint(options, "groups", &r->groups, "G", "smoothed: votes of G groups in place of draws");
     cli_add_uint(options, "seed", &r->options.seed, "N", "of the random choices and draws (default {default})");
     cli_add_uint(options, "batch", &r->batch, "N",
                  "texts asked at once (default {default}); results do not depend on it");
@@ -262,6 +277,29 @@ static void list(cli_options *options, void *into)
     cli_remote_options(options, &r->model);
     cli_model_name_option(options, &r->model);
     cli_crew_options(options, &r->crew);
+}
+
+/* What replacements must have in common with the words. */
+static void check_likeness(const request *r)
+{
+    const cli_verb *verb = &cli_attack;
+    const safer_attack_options *o = &r->options;
+    const char *given = o->same_pos              ? "--same-pos"
+                        : o->vectors             ? "--vectors"
+                        : o->min_cosine != 0     ? "--min-cosine"
+                        : o->min_similarity != 0 ? "--min-similarity"
+                                                 : NULL;
+    if (!given) return;
+    if (r->against) cli_misuse(verb, "%s and --against: certificates are attacked with everything they allow", given);
+    if (o->method > SAFER_ATTACK_RANDOM && o->method != SAFER_ATTACK_OUTOFLIST)
+        cli_misuse(verb, "%s: --method %s does not replace words", given, safer_attack_method_name(o->method));
+    if (!(o->min_cosine >= 0 && o->min_cosine <= 1))
+        cli_misuse(verb, "--min-cosine %g: above 0, 1 at most", o->min_cosine);
+    if (!(o->min_similarity >= 0 && o->min_similarity <= 1))
+        cli_misuse(verb, "--min-similarity %g: above 0, 1 at most", o->min_similarity);
+    const int needed = o->min_cosine > 0 || o->min_similarity > 0;
+    if (needed && !o->vectors) cli_misuse(verb, "--vectors FILE is needed for --min-cosine and --min-similarity");
+    if (!needed && o->vectors) cli_misuse(verb, "--vectors needs --min-cosine or --min-similarity");
 }
 
 static void check_request(request *r)
@@ -284,12 +322,14 @@ static void check_request(request *r)
     if (o->max_queries > INT64_MAX)
         cli_misuse(verb, "--max-queries %llu: too many", (unsigned long long)o->max_queries);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
-    o->deletion = cli_deletion(r->deletion, verb);
-    const int deletes = o->deletion.keep || o->deletion.chance > 0;
-    if (deletes && r->against) cli_misuse(verb, "--delete and --against: the draws are those of the run");
-    if (deletes && !o->smoothed) cli_misuse(verb, "--delete needs --smoothed: only draws delete");
+    o->deletion = cli_deletion(r->deletion, r->groups, verb);
+    const int deletes = cli_deletes(o->deletion);
+    const char *given = r->groups ? "--groups" : "--delete";
+    if (deletes && r->against) cli_misuse(verb, "%s and --against: the draws are those of the run", given);
+    if (deletes && !o->smoothed) cli_misuse(verb, "%s needs --smoothed: only the smoothed classifier has them", given);
     if (o->words < 1) cli_misuse(verb, "--words 0: at least 1");
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
+    check_likeness(r);
     o->batch = (size_t)r->batch;
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();

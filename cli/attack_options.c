@@ -19,6 +19,19 @@ void cli_search_options(cli_options *options, safer_attack_options *o)
                  "insert, outoflist: words of the lexicon that are tried, the most frequent (default {default})");
 }
 
+void cli_likeness_options(cli_options *options, safer_attack_options *o)
+{
+    cli_add_path(options, "same-pos", &o->same_pos, "FOLDER",
+                 "replace words only by the same part of speech, by WordNet's index files (/usr/share/wordnet)");
+    cli_add_path(options, "vectors", &o->vectors, "FILE",
+                 "word vectors for the next two: GloVe text or word2vec binary");
+    cli_add_real(options, "min-cosine", &o->min_cosine, "X",
+                 "replace words only by those whose vector has at least this cosine, above 0 (default: any)");
+    cli_add_real(
+        options, "min-similarity", &o->min_similarity, "X",
+        "the least cosine of the mean vectors of 15 words around a replacement, before and after (default: any)");
+}
+
 void cli_vote_options(cli_options *options, safer_attack_options *o)
 {
     cli_add_uint(options, "n", &o->n, "N", "smoothed: draws that vote on a new text (default {default})");

@@ -186,7 +186,7 @@ static json_t *radius_json(size_t radius)
 /* What the share is worth: of how many changed words it speaks, and how often it may be wrong. */
 static void print_claim(const safer_verification *v)
 {
-    const int bounds = v->method == SAFER_METHOD_IBP;
+    const int bounds = v->method == SAFER_METHOD_IBP, groups = v->method == SAFER_METHOD_GROUPS;
     if (bounds || v->radius == SAFER_ALL)
         printf("claimed: any number of words changed");
     else
@@ -195,6 +195,8 @@ static void print_claim(const safer_verification *v)
     if (v->edits) printf(", and at most %s", cli_edits(edits, v->edit_kind, v->edits));
     if (bounds)
         printf(", by interval bounds\n");
+    else if (groups)
+        printf(", by votes of %s groups\n", cli_count(v->deletion.groups));
     else
         printf("; delta %s for %s, alpha %s\n", cli_real(v->delta), v->family_wise ? "all texts together" : "each text",
                cli_real(v->alpha));
@@ -212,8 +214,11 @@ static void print_verification(const safer_verification *v, int files, int model
                                      "family_wise", v->family_wise, "alpha", v->alpha, "checked",
                                      phrases_json(v->checked), "not_checked", phrases_json(v->not_checked)));
         if (v->edits)
-            cli_extend(result, json_pack("{s:o, s:I, s:s}", "delete", cli_deletion_json(v->deletion), "edits",
-                                         (json_int_t)v->edits, "edit_kind", safer_edit_kind_name(v->edit_kind)));
+            cli_extend(result,
+                       json_pack("{s:o, s:I, s:s}", v->deletion.groups ? "groups" : "delete",
+                                 v->deletion.groups ? json_integer((json_int_t)v->deletion.groups)
+                                                    : cli_deletion_json(v->deletion),
+                                 "edits", (json_int_t)v->edits, "edit_kind", safer_edit_kind_name(v->edit_kind)));
         cli_shard_add_json(result, v->shard, v->shards);
         cli_print_json(result);
         return;

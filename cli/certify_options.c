@@ -45,8 +45,11 @@ void cli_certify_options(cli_options *options, cli_certify_flags *c, const char 
     cli_radius_option(options, &c->radius);
     cli_add_string(options, "delete", &c->deletion, "P",
                    "draws delete every word, number and mark with this chance, or by length: " CLI_DELETE_HELP);
-    cli_add_uint(options, "edits", &c->edits, "R",
-                 "with --delete: words, numbers and marks the attacker may edit besides (default {default})");
+    cli_add_uint(options, "groups", &c->groups, "G",
+                 "no draws: every word, number and mark is in one of G groups, and each group votes");
+    cli_add_uint(
+        options, "edits", &c->edits, "R",
+        "with --delete or --groups: words, numbers and marks the attacker may edit besides (default {default})");
     cli_add_choice(options, "edit-kind", &c->edit_kind, edit_kinds, "KIND",
                    "what an edit may be: {choices} (default {default})");
     cli_add_uint(options, "seed", &c->options.seed, "N", seed_help);
@@ -54,11 +57,18 @@ void cli_certify_options(cli_options *options, cli_certify_flags *c, const char 
                  "draws of a text asked at once (default {default}); results do not depend on it");
 }
 
-safer_deletion cli_deletion(const char *text, const cli_verb *verb)
+int cli_deletes(safer_deletion d) { return d.keep || d.chance > 0 || d.groups; }
+
+safer_deletion cli_deletion(const char *text, uint64_t groups, const cli_verb *verb)
 {
     safer_deletion deletion = {0};
     safer_error error = {0};
     if (safer_deletion_parse(&deletion, text, &error) != SAFER_OK) cli_misuse(verb, "--delete %s", cli_message(&error));
+    if (groups && cli_deletes(deletion))
+        cli_misuse(verb, "--delete and --groups: groups draw nothing; give one of them");
+    if (groups > SAFER_GROUPS)
+        cli_misuse(verb, "--groups %llu: from 1 to %d", (unsigned long long)groups, SAFER_GROUPS);
+    deletion.groups = (size_t)groups;
     return deletion;
 }
 
@@ -84,7 +94,7 @@ void cli_check_seed(uint64_t seed, const cli_verb *verb)
     if (seed > INT64_MAX) cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)seed, (long long)INT64_MAX);
 }
 
-/* Interval bounds draw nothing: what is said about draws would have no effect. */
+/* Interval bounds and groups draw nothing: what is said about draws would have no effect. */
 static void refuse_draws(const safer_certify_options *o, const cli_verb *verb)
 {
     const safer_certify_options usual = cli_certify_default().options;
@@ -95,7 +105,9 @@ static void refuse_draws(const safer_certify_options *o, const cli_verb *verb)
                         : o->family_wise                             ? "--family-wise"
                         : o->deletion.keep || o->deletion.chance > 0 ? "--delete"
                                                                      : NULL;
-    if (given) cli_misuse(verb, "%s: --method ibp draws nothing and its certificates cannot err by chance", given);
+    if (given)
+        cli_misuse(verb, "%s: %s draws nothing and its certificates cannot err by chance", given,
+                   o->method == SAFER_METHOD_IBP ? "--method ibp" : "--groups");
 }
 
 /* What is deleted, and the edits that this is for. */
@@ -104,12 +116,15 @@ static void finish_edits(cli_certify_flags *c, const cli_verb *verb)
     safer_certify_options *o = &c->options;
     const cli_certify_flags usual = cli_certify_default();
     safer_edit_kind_parse(&o->edit_kind, c->edit_kind, NULL); /* one of its names: it is a choice */
-    o->deletion = cli_deletion(c->deletion, verb);
+    o->deletion = cli_deletion(c->deletion, c->groups, verb);
+    if (c->groups && strcmp(c->method, usual.method) == 0) o->method = SAFER_METHOD_GROUPS;
+    if (c->groups && o->method != SAFER_METHOD_GROUPS)
+        cli_misuse(verb, "--groups and --method %s: votes of groups are a method of their own", c->method);
+    if (o->method == SAFER_METHOD_GROUPS && !c->groups) cli_misuse(verb, "--method groups needs --groups G");
     if (c->edits < 1 || c->edits > SAFER_EDITS)
         cli_misuse(verb, "--edits %llu: from 1 to %d", (unsigned long long)c->edits, SAFER_EDITS);
-    if (!o->deletion.keep && o->deletion.chance == 0 &&
-        (c->edits != usual.edits || o->edit_kind != usual.options.edit_kind))
-        cli_misuse(verb, "%s needs --delete P: without deletion no edit can be certified",
+    if (!cli_deletes(o->deletion) && (c->edits != usual.edits || o->edit_kind != usual.options.edit_kind))
+        cli_misuse(verb, "%s needs --delete P or --groups G: without them no edit can be certified",
                    c->edits != usual.edits ? "--edits" : "--edit-kind");
     o->edits = (size_t)c->edits;
 }
@@ -124,7 +139,7 @@ void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
     if (!(o->delta > 0 && o->delta < 1)) cli_misuse(verb, "--delta %g: above 0 and below 1", o->delta);
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
     finish_edits(c, verb);
-    if (o->method == SAFER_METHOD_IBP) refuse_draws(o, verb);
+    if (o->method == SAFER_METHOD_IBP || o->method == SAFER_METHOD_GROUPS) refuse_draws(o, verb);
     o->batch = (size_t)c->batch;
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();

@@ -1,4 +1,5 @@
-/* safer lexicon build | import */
+/* safer lexicon build | import: the options become a lexicon, with --kernel auto the kernel is chosen on the data, and
+ * the report says what was read, set aside, cut and tried. docs/lexicon.md has the meaning of every step. */
 #define _GNU_SOURCE
 #include "data_options.h"
 #include "lexicon_options.h"
@@ -12,7 +13,27 @@
 
 /* ------------------------------------------------------------ the report */
 
-static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output)
+/* What `--kernel auto` tried; null: another kernel was asked for. */
+static json_t *choice_json(const safer_kernel_choice *c)
+{
+    json_t *trials = json_array();
+    if (!c->untried && !c->trial_count) {
+        json_decref(trials);
+        return json_null();
+    }
+    for (size_t i = 0; i < c->trial_count; i++) {
+        const safer_kernel_trial *t = &c->trials[i];
+        cli_append(trials,
+                   json_pack("{s:s, s:I, s:I, s:I, s:f}", "kernel", t->kernel, "certified_answered",
+                             (json_int_t)t->certified_answered, "smoothed_correct", (json_int_t)t->smoothed_correct,
+                             "queries", (json_int_t)t->queries, "seconds", t->seconds));
+    }
+    return json_pack("{s:s?, s:I, s:I, s:I, s:o}", "untried", c->untried, "labelled", (json_int_t)c->labelled,
+                     "trained", (json_int_t)c->trained, "held_out", (json_int_t)c->held_out, "trials", trials);
+}
+
+static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r,
+                           const safer_kernel_choice *choice, const char *output)
 {
     safer_lexicon_info info = cli_lexicon_info(lexicon);
     json_t *stages = json_array(), *ladder = json_array(), *sizes = json_array();
@@ -49,6 +70,7 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
                 json_pack("{s:I, s:I, s:I, s:I}", "antonyms", (json_int_t)r->antonyms, "parted_antonyms",
                           (json_int_t)r->parted_antonyms, "for_antonyms", (json_int_t)r->cut_for_antonyms, "for_size",
                           (json_int_t)r->cut_for_size));
+    if (root) cli_set(root, "kernel_choice", choice_json(choice));
     if (root && r->simlex_pairs)
         cli_set(root, "simlex",
                 json_pack("{s:I, s:f, s:f, s:f}", "pairs", (json_int_t)r->simlex_pairs, "before", r->simlex_before,
@@ -82,8 +104,24 @@ static void print_set_aside(const safer_lexicon_report *r, const char *dropped)
     if (dropped) printf("dropped     named in %s, with the reasons\n", dropped);
 }
 
-static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output,
-                         const char *dropped)
+static void print_choice(const safer_kernel_choice *c)
+{
+    if (c->untried) printf("kernel      representative: %s, so no other was tried\n", c->untried);
+    if (!c->trial_count) return;
+    printf("\n%skernels tried on %s, with n-grams that learned from %s others%s\n", cli_bold(), cli_texts(c->held_out),
+           cli_count(c->trained), cli_plain());
+    for (size_t i = 0; i < c->trial_count; i++) {
+        const safer_kernel_trial *t = &c->trials[i];
+        printf("  %-15s %6s%% certified and answered, %s queries per text%s\n", t->kernel,
+               cli_percent(t->certified_answered, c->held_out), cli_mean((double)t->queries / (double)c->held_out, 1),
+               i == c->best ? "   chosen" : "");
+    }
+    if (c->trained + c->held_out < c->labelled)
+        printf("  of %s labelled texts these were drawn at random\n", cli_count(c->labelled));
+}
+
+static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const safer_kernel_choice *choice,
+                         const char *output, const char *dropped)
 {
     safer_lexicon_info info = cli_lexicon_info(lexicon);
     double seconds = 0;
@@ -126,11 +164,16 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
         }
         if (!r->suggested_k) printf("  no K of this ladder reaches 95%%\n");
     }
+    print_choice(choice);
     printf("\n");
     for (size_t i = 0; i < r->stage_count; i++) {
         printf("%s%-20s %7.2f s%s\n", cli_dim(), r->stages[i].name, r->stages[i].seconds, cli_plain());
         seconds += r->stages[i].seconds;
     }
+    double tried = 0;
+    for (size_t i = 0; i < choice->trial_count; i++) tried += choice->trials[i].seconds;
+    if (choice->trial_count) printf("%s%-20s %7.2f s%s\n", cli_dim(), "kernels tried", tried, cli_plain());
+    seconds += tried;
     printf("%s%-20s %7.2f s%s\n\nwrote %s (%s, kernel %s)\n", cli_dim(), "all", seconds, cli_plain(), output,
            cli_some(info.bytes, "byte", "bytes"), info.kernel);
 }
@@ -187,6 +230,36 @@ static void list_import(cli_options *options, void *into)
     list_rest(options, r);
 }
 
+/* With --kernel auto: puts the kernel that suits the first data set in the place of the one it has. */
+static safer_status choose(safer_lexicon **lexicon, safer_kernel_choice *choice, const cli_lexicon_flags *flags,
+                           safer_error *error)
+{
+    const safer_lexicon_options *o = &flags->options;
+    safer_choose_options options = safer_choose_options_default();
+    safer_lexicon *chosen = NULL;
+    safer_data *data = NULL;
+    struct stat info;
+    *choice = (safer_kernel_choice){0};
+    if (strcmp(o->kernel, "auto") != 0) return SAFER_OK;
+    if (o->vocab_from_count && stat(o->vocab_from[0], &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+        choice->untried = "the data is a pipe, which cannot be read again"; /* the kernel is representative */
+        return SAFER_OK;
+    }
+    options.threads = o->threads;
+    options.progress = o->progress;
+    safer_data_options reading = flags->columns;
+    reading.repair = o->repair;
+    safer_status status = SAFER_OK;
+    if (o->vocab_from_count) status = safer_data_load(&data, o->vocab_from[0], &reading, error);
+    if (status == SAFER_OK) status = safer_lexicon_choose(&chosen, choice, *lexicon, data, &options, error);
+    if (status == SAFER_OK) {
+        safer_lexicon_free(*lexicon);
+        *lexicon = chosen;
+    }
+    safer_data_free(data);
+    return status;
+}
+
 typedef safer_status (*maker)(safer_lexicon **out, const safer_lexicon_options *options, safer_lexicon_report *report,
                               safer_error *error);
 
@@ -195,21 +268,23 @@ static int make(const cli_verb *verb, request *r, maker make_lexicon)
     safer_error error = {0};
     safer_lexicon *lexicon = NULL;
     safer_lexicon_report report;
+    safer_kernel_choice choice;
     int code = CLI_DONE;
     if (!r->output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
     if (cli_lexicon_finish(&r->flags, &error) != SAFER_OK) cli_misuse(verb, "%s", cli_message(&error));
     if (check_output(r->output) || (r->flags.options.dropped && check_output(r->flags.options.dropped)))
         return CLI_SYSTEM;
     safer_status status = make_lexicon(&lexicon, &r->flags.options, &report, &error);
+    if (status == SAFER_OK) status = choose(&lexicon, &choice, &r->flags, &error);
     if (status == SAFER_OK) status = safer_lexicon_save(lexicon, r->output, &error);
     if (status != SAFER_OK) {
         code = cli_fail(&error);
     } else {
         cli_progress_clear();
         if (cli_settings()->json)
-            cli_print_json(report_json(lexicon, &report, r->output));
+            cli_print_json(report_json(lexicon, &report, &choice, r->output));
         else
-            print_report(lexicon, &report, r->output, r->flags.options.dropped);
+            print_report(lexicon, &report, &choice, r->output, r->flags.options.dropped);
     }
     safer_lexicon_free(lexicon);
     cli_lexicon_flags_free(&r->flags);

@@ -49,16 +49,21 @@ static void edit_options(cli_options *options, cli_lexicon_flags *a)
 void cli_kernel_option(cli_options *options, cli_lexicon_flags *a)
 {
     cli_add_string(options, "kernel", &a->options.kernel, "NAME",
-                   "topk:K, component or representative (default {default})");
+                   "topk:K, component or representative; auto: the one that certifies most of a tenth of --vocab-from "
+                   "DATA, of the first, where it has labels, else representative (default {default})");
 }
 
 void cli_build_options(cli_options *options, cli_lexicon_flags *a)
 {
     safer_lexicon_options *o = &a->options;
+    a->building = 1;
     cli_add_heading(options, "Words");
     cli_add_path(options, "vectors", &o->vectors, "FILE", "word vectors: GloVe text or word2vec binary");
     vocabulary_options(options, a);
     cli_add_heading(options, "Vectors");
+    cli_add_path(
+        options, "wordnet", &o->wordnet, "DIR",
+        "WordNet's synonyms and antonyms as such pairs: the folder with data.noun, data.verb, data.adj, data.adv");
     cli_add_list(options, "synonyms", &a->synonyms, "FILE", "pairs to pull together (repeatable)");
     cli_add_list(options, "antonyms", &a->antonyms, "FILE", "pairs to push and keep apart (repeatable)");
     cli_add_int(options, "counterfit", &a->counterfit, "STEPS",
@@ -114,9 +119,10 @@ safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
         return cli_error(error, SAFER_INVALID, "--min-count counts words in --vocab-from DATA, which is missing");
     if (o->repair && !a->vocab_from.count)
         return cli_error(error, SAFER_INVALID, "--repair is about --vocab-from DATA, which is missing");
-    if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count)
-        return cli_error(error, SAFER_INVALID, "--counterfit needs pairs: --synonyms FILE or --antonyms FILE");
-    if (o->keep_antonyms && !a->antonyms.count)
+    if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count && !o->wordnet)
+        return cli_error(error, SAFER_INVALID,
+                         "--counterfit needs pairs: --wordnet DIR, --synonyms FILE or --antonyms FILE");
+    if (o->keep_antonyms && !a->antonyms.count && !(o->wordnet && a->building))
         return cli_error(error, SAFER_INVALID, "--keep-antonyms is about --antonyms FILE, which is missing");
     if (a->max_component == 1 || a->max_component > UINT32_MAX)
         return cli_error(error, SAFER_INVALID, "--max-component %llu: at least 2 words, at most %lu",

@@ -10,6 +10,7 @@ typedef struct cli_lexicon_flags {
     uint64_t min_count; /* UINT64_MAX, or as asked */
     int counterfit;     /* -1, or as asked */
     uint64_t max_component;
+    int building; /* not importing */
     safer_data_options columns; /* of vocab_from */
     safer_lexicon_options options;
 } cli_lexicon_flags;

@@ -235,6 +235,11 @@ static void note_deletion(const json_t *with, safer_deletion now)
     const json_t *value = json_object_get(with, "delete");
     if (json_is_string(value)) safer_deletion_parse(&trained, json_string_value(value), NULL);
     if (json_is_number(value)) trained.chance = json_number_value(value);
+    trained.groups = (size_t)json_integer_value(json_object_get(with, "groups"));
+    if (trained.groups != now.groups) {
+        cli_say("note: the model was trained with --groups %zu, not %zu", trained.groups, now.groups);
+        return;
+    }
     if (trained.keep == now.keep && fabs(trained.chance - now.chance) <= 1e-9) return;
     for (int i = 0; i < 2; i++) {
         const safer_deletion d = i ? now : trained;

@@ -18,7 +18,7 @@
 static void print_reach(const safer_certificate *c, const safer_certify_options *options)
 {
     char edits[80];
-    const int deletes = c->deletion > 0;
+    const int deletes = c->deletion > 0 || c->groups;
     if (c->abstained || (c->radius == 0 && c->slots > 0) || (deletes && c->radius == 0))
         printf("  not certified");
     else if (c->slots == 0)
@@ -114,7 +114,7 @@ static void list(cli_options *options, void *into)
     r->certify.options.seed = SEED_NOT_GIVEN;
     cli_model_options(options, &r->model);
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "synonyms and kernel, from safer lexicon");
-    cli_certify_options(options, &r->certify, "of the random draws (default: a fresh one)");
+    cli_certify_options(options, &r->certify, "of the random draws (default: a fresh one; of groups: 1)");
     cli_remote_options(options, &r->model);
 }
 
@@ -136,6 +136,7 @@ static int run(void *from, char **arguments, size_t count)
     cli_given t = {.arguments = arguments, .count = count};
     if (!r->model.path) cli_misuse(&cli_predict, "--model MODEL is needed");
     if (!r->lexicon) cli_misuse(&cli_predict, "--lexicon FILE is needed");
+    if (o->seed == SEED_NOT_GIVEN && r->certify.groups) o->seed = safer_certify_options_default().seed;
     if (o->seed == SEED_NOT_GIVEN && choose_seed(&o->seed) != CLI_DONE) return CLI_SYSTEM;
     cli_certify_finish(&r->certify, &cli_predict);
     o->unlabelled = 1;

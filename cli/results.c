@@ -311,8 +311,9 @@ static void print_bounds(const safer_summary *s)
     printf(", no draws\n");
 }
 
-static void print_votes(const safer_summary *s, uint64_t seed)
+static void print_votes(const safer_summary *s, const safer_certify_options *options)
 {
+    const int groups = options->method == SAFER_METHOD_GROUPS;
     print_texts(s);
     print_clean(s, "the base model itself");
     print_share("smoothed", s->smoothed_correct, s->labelled, "the smoothed classifier");
@@ -325,14 +326,14 @@ static void print_votes(const safer_summary *s, uint64_t seed)
     printf("\n" NAME "%s prediction%s without a clear vote\n", "abstained", cli_count(s->abstained),
            s->abstained == 1 ? "" : "s");
     if (s->exact)
-        printf(NAME "%s whose draws were all asked: no sampling error%s\n", "exact", cli_texts(s->exact),
-               s->remote ? ", if the model is a function of the text" : "");
+        printf(NAME "%s whose %s were all asked: no sampling error%s\n", "exact", cli_texts(s->exact),
+               groups ? "groups" : "draws", s->remote ? ", if the model is a function of the text" : "");
     print_trivial(s);
     printf(NAME "%s (%.1f per text) and %s of the base model\n", "queries", cli_count(s->queries),
            s->texts ? (double)s->queries / (double)s->texts : 0.0, cli_count(s->base_queries));
     printf(NAME "%.2f s", "time", s->seconds);
     if (s->seconds > 0 && !s->resumed) printf(", %s queries/s", cli_count((uint64_t)((double)s->queries / s->seconds)));
-    printf(", seed %llu\n", (unsigned long long)seed);
+    printf(", seed %llu\n", (unsigned long long)options->seed);
 }
 
 void cli_summary_print(const safer_summary *s, const safer_certify_options *options)
@@ -341,5 +342,5 @@ void cli_summary_print(const safer_summary *s, const safer_certify_options *opti
     if (options->method == SAFER_METHOD_IBP)
         print_bounds(s);
     else
-        print_votes(s, options->seed);
+        print_votes(s, options);
 }

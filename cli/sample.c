@@ -37,7 +37,7 @@ static int print_draw(void *context, uint64_t index, const char *text, size_t le
 
 typedef struct request {
     const char *lexicon, *stage, *deletion;
-    uint64_t seed, first, count;
+    uint64_t seed, first, count, groups;
     cli_data data;
 } request;
 
@@ -59,6 +59,7 @@ static void list(cli_options *options, void *into)
                    "certification, or selection: those that choose the prediction (default {default})");
     cli_add_string(options, "delete", &r->deletion, "P",
                    "delete every word, number and mark with this chance, or by length: " CLI_DELETE_HELP);
+    cli_add_uint(options, "groups", &r->groups, "G", "the texts of G groups of words, numbers and marks, from 0");
     cli_add_uint(options, "seed", &r->seed, "N", "of the random draws (default {default})");
 }
 
@@ -70,7 +71,7 @@ static int run(void *from, char **arguments, size_t texts)
     int code = CLI_DONE;
     if (!r->lexicon) cli_misuse(&cli_sample, "--lexicon FILE is needed");
     if (!texts == !r->data.path) cli_misuse(&cli_sample, "texts are needed: as arguments, or --data DATA");
-    const safer_deletion deletion = cli_deletion(r->deletion, &cli_sample);
+    const safer_deletion deletion = cli_deletion(r->deletion, r->groups, &cli_sample);
     if (safer_stage_parse(&stage, r->stage, &error) != SAFER_OK) return cli_fail(&error);
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
     safer_data *data = r->data.path ? cli_data_load(&r->data, r->seed) : NULL;

@@ -145,6 +145,8 @@ static void open_log(flags *f, safer_serve_options *o)
 static safer_serve_options serve_options(flags *f, char **token)
 {
     safer_serve_options o = f->serve;
+    if (f->certify.options.seed == SEED_NOT_GIVEN && f->certify.groups) /* the classifier depends on it */
+        f->certify.options.seed = safer_certify_options_default().seed;
     o.fixed_seed = f->certify.options.seed != SEED_NOT_GIVEN;
     if (!o.fixed_seed) f->certify.options.seed = 0;
     cli_certify_finish(&f->certify, &cli_serve);

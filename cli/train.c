@@ -10,6 +10,7 @@
 
 typedef struct request {
     const char *lexicon, *output, *dev, *deletion;
+    uint64_t groups;
     cli_data data;
     cli_train_flags training;
 } request;
@@ -25,6 +26,8 @@ static void list(cli_options *options, void *into)
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "draw the texts from its kernel");
     cli_add_string(options, "delete", &r->deletion, "P",
                    "delete every word, number and mark of a draw with this chance, or by length: " CLI_DELETE_HELP);
+    cli_add_uint(options, "groups", &r->groups, "G",
+                 "keep the words, numbers and marks of one of G groups of a text, other ones in every draw");
     cli_add_uint(options, "seed", &r->training.options.seed, "N", "of everything random (default {default})");
     cli_add_output(options, "output", &r->output, "FILE", "where to write the model (also -o FILE)");
     cli_train_options(options, &r->training);
@@ -167,7 +170,7 @@ static int run(void *from, char **arguments, size_t count)
     if (!r->training.arch) cli_arch_missing(&cli_train);
     if (!r->data.path) cli_misuse(&cli_train, "--data DATA is needed");
     cli_check_seed(o->seed, &cli_train);
-    o->deletion = cli_deletion(r->deletion, &cli_train);
+    o->deletion = cli_deletion(r->deletion, r->groups, &cli_train);
     if (!r->output) cli_misuse(&cli_train, "-o FILE is needed: where to write the model");
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();

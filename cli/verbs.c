@@ -22,10 +22,10 @@ const cli_group cli_groups[] = {
     {.name = "fold", .verbs = {&cli_fold}},
     {.name = "sample", .verbs = {&cli_sample}},
     {.name = "model",
-     .brief = "convert the checkpoint of an encoder, average several models, say what one is",
+     .brief = "convert the checkpoint of an encoder, average models, weigh a sum of them, say what one is",
      .examples = "  safer model convert bert-base-uncased -o bert.safetensors\n"
                  "  safer model convert gte-small/onnx/model.onnx -o gte-small.safetensors\n",
-     .verbs = {&cli_model_convert, &cli_model_average, &cli_model_show}},
+     .verbs = {&cli_model_convert, &cli_model_average, &cli_model_fit, &cli_model_show}},
     {.name = "sweep", .verbs = {&cli_sweep}},
     {.name = "compare", .verbs = {&cli_compare}},
     {.name = "devices", .verbs = {&cli_devices}},

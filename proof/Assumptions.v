@@ -1,7 +1,7 @@
 (* Every main theorem, with the axioms that it rests on. What is printed here is what `make proof` shows, and
    docs/proof.md says which function relies on which. *)
 From Coq Require Import Reals List.
-From Safer Require Import Smoothing Edits Groups Folds EProcess Arcsine Vote Binomial Certificate Rounding.
+From Safer Require Import Smoothing Edits Rates Groups Folds EProcess Arcsine Vote Binomial Certificate Rounding.
 Local Open Scope R_scope.
 
 (* Smoothing.v *)
@@ -55,12 +55,18 @@ Check @rate_certificate.
 Print Assumptions rate_certificate.
 Check @rate_replace.
 Print Assumptions rate_replace.
-Check @rate_bins.
-Print Assumptions rate_bins.
 Check @edits_sharp.
 Print Assumptions edits_sharp.
 Check @edits_synonyms_sharp.
 Print Assumptions edits_synonyms_sharp.
+
+(* Rates.v *)
+Check @rate_ratio.
+Print Assumptions rate_ratio.
+Check @rate_moves.
+Print Assumptions rate_moves.
+Check @rate_changes.
+Print Assumptions rate_changes.
 
 (* Groups.v *)
 Check @groups_touched.

@@ -12,7 +12,8 @@
      D(X') >= p^(b-a) (D(X) - 1 + p^a - 2 p^a q') - 1 + p^b.
 
    Tokens are finitely many (those of at most so many bytes, for any bound); one that is no slot is its own
-   kernel. p may depend on the length of the text wherever both texts are drawn with the same p. *)
+   kernel. p may depend on the length of the text wherever both texts are drawn with the same p; Rates.v has what it
+   costs otherwise. *)
 From Coq Require Import Reals List Permutation Sorted Lra Lia.
 From Safer Require Import Smoothing.
 Import ListNotations.
@@ -539,7 +540,7 @@ End Deletion.
 (* ------------------------------------------------------------------------- a rate by length *)
 
 (* p may depend on the number of tokens: the theorem needs no more than that both texts are drawn with the same p.
-   Replacements keep the length, so for them any rate will do; else it must be constant from L - R to L + R. *)
+   Replacements keep the length, so for them any rate will do; Rates.v has what it costs where edits change it. *)
 Section Rate.
   Context {A W C : Type}.
   Variable dom : list A.
@@ -574,15 +575,6 @@ Section Rate.
   Proof.
     intros Hw. apply (rate_certificate Replace R s X' q y c Hw). f_equal.
     destruct Hw as (i & d & r & He & -> & -> & _). pose proof (edited_length _ _ _ _ _ _ _ He). lia.
-  Qed.
-
-  Corollary rate_bins k R s X' q y c : within synonym k R s X X' ->
-    (forall L, (length X <= L + R)%nat -> (L <= length X + R)%nat -> rate L = rate (length X)) ->
-    shift_bound sorted s <= q -> (1 + (g_rate X y - g_rate X c)) / 2 > threshold p k R q -> g_rate X' y > g_rate X' c.
-  Proof.
-    intros Hw Hb. apply (rate_certificate k R s X' q y c Hw).
-    destruct Hw as (i & d & r & He & Hk). pose proof (edited_length _ _ _ _ _ _ _ He).
-    apply Hb; destruct k; lia.
   Qed.
 End Rate.
 

@@ -26,11 +26,16 @@ int main(void)
     SIZE(safer_traffic);
     SIZE(safer_train_options);
     SIZE(safer_train_report);
+    SIZE(safer_sum_options);
+    SIZE(safer_sum_result);
     SIZE(safer_certify_options);
     SIZE(safer_certificate);
     SIZE(safer_figure);
     SIZE(safer_class_summary);
     SIZE(safer_summary);
+    SIZE(safer_kernel_trial);
+    SIZE(safer_kernel_choice);
+    SIZE(safer_choose_options);
     SIZE(safer_verification);
     SIZE(safer_attack_options);
     SIZE(safer_change);

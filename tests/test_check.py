@@ -22,7 +22,7 @@ from test_cli import Result, run, write  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHECKER = ROOT / "tools/check-certificates"
-LINES = 580  # of the checker, at most
+LINES = 600  # of the checker, at most
 HOLDS, FOUND, USAGE, UNREADABLE = range(4)
 EXEC = f"exec:{sys.executable} server.py"
 
@@ -68,6 +68,9 @@ RUNS = {
     "edits keep": ("topk.lex", "test.tsv", (*NGRAM, "--delete", "keep:3", "--edits", 3, "--edit-kind", "delete")),
     "edits keep any": ("component.lex", "three.tsv", (*THREE, "--n", 300, "--delete", "keep:1", "--edits", 2, "--method", "binomial")),
     "edits three": ("topk.lex", "three.tsv", (*THREE, "--n", 300, "--delete", 0.5, "--edits", 4)),
+    "groups": ("representative.lex", "test.tsv", (*NGRAM, "--groups", 15, "--edits", 3)),
+    "groups three": ("component.lex", "three.tsv", (*THREE, "--groups", 8, "--edits", 4, "--edit-kind", "insert", "--seed", 2**63 - 1)),
+    "groups folded": ("one.lex", "folded.tsv", ("--model", "short.model", "--groups", 3, "--edit-kind", "delete")),
     "folded": ("folded.lex", "folded.tsv", ("--model", "folded.model", "--n", 400)),
     "three folded": ("folded.lex", "odd.jsonl", (*THREE, "--n", 200)),
 }
@@ -92,6 +95,8 @@ def make_files():
              "-o", f"{name}.lex")
     must("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "--kernel", "topk:5",
          "--fold", "standard,leet,spaced,repeats", "-o", "folded.lex")
+    must("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "--kernel", "representative",
+         "--fold", "standard,leet,spaced,repeats", "-o", "one.lex")
     odd = ("\u0410 f\u0456lm th\u200bat w\u0430s b o r i n g", "G\u0301O\u0323\u0301OD m0vi3, soooo w\u043enderful!", "\ud55c\uad6d \u1112\u1161\u11ab \u304b\u3099")
     write("folded.tsv", "".join(f"{row}\n" for row in rows[:20]) + "".join(f"odd{i}\t1\t{text}\n" for i, text in enumerate(odd)))
     write("odd.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in odd))
@@ -203,6 +208,14 @@ RECORDS = {
     "tokens": ("edits", costly, lambda r: r.update(tokens=r["tokens"] + 1), "tokens"),
     "visible under deletion": ("edits hoeffding", costly, put(visible=0), "sees all of them"),
     "edits without deletion": ("adaptive", sampled_win, put(edits=1), '"edits" is unknown'),
+    "edits of groups": ("groups", which(lambda r: r["edits"] < 3), lambda r: r.update(edits=r["edits"] + 1), "against"),
+    "fewer edits of groups": ("groups", which(lambda r: r["edits"]), lambda r: r.update(edits=r["edits"] - 1), "more edits are"),
+    "cheaper edits of groups": ("groups", which(lambda r: True), lambda r: r.update(q_edits=[q / 2 for q in r["q_edits"]]), "q_edits is"),
+    "more groups": ("groups", which(lambda r: True), lambda r: r.update(total="16", weights={k: str(int(v) + (k == r["target"])) for k, v in r["weights"].items()}), "a total of 15"),
+    "groups asked twice": ("groups three", which(lambda r: True), lambda r: r.update(queries=2 * r["queries"]), "an exact record of this text has"),
+    "sampled groups": ("groups", which(lambda r: True), put(exact=False), '"exact" cannot be false'),
+    "tokens of groups": ("groups folded", which(lambda r: True), lambda r: r.update(tokens=r["tokens"] + 1), "tokens"),
+    "no tie of groups": ("groups", which(lambda r: not r["abstained"]), put(abstained=True), "from the weights"),
     "words": ("adaptive", sampled_win, lambda r: r.update(words=r["words"] + 1), "words and"),
     "slots": ("adaptive", sampled_win, lambda r: r.update(slots=r["slots"] - 1, visible=r["visible"] - 1), "slots, but the text has"),
     "visible": ("adaptive", costly, put(visible=0), "sees all of them"),
@@ -280,8 +293,9 @@ class Honest(unittest.TestCase):
             done = check("three.jsonl", "topk.lex", "three.tsv", "--model", model, "--texts", 12)
             self.assertEqual((done.code, done.err), (HOLDS, ""), done)
             self.assertIn("the model's answers for 28 texts", done.out)
-        done = check("edits three.jsonl", "topk.lex", "three.tsv", "--model", "server:classify", "--texts", 12)
-        self.assertEqual((done.code, done.err), (HOLDS, ""), done)
+        for name, lexicon in (("edits three", "topk.lex"), ("groups three", "component.lex")):
+            done = check(f"{name}.jsonl", lexicon, "three.tsv", "--model", "server:classify", "--texts", 12)
+            self.assertEqual((done.code, done.err), (HOLDS, ""), done)
         write("other.py", SERVER.replace("score > 4", "score > 5"))
         done = check("three.jsonl", "topk.lex", "three.tsv", "--model", "other:classify", "--texts", 12)
         self.assertEqual(done.code, FOUND)
@@ -327,8 +341,15 @@ class Honest(unittest.TestCase):
                     mine = []
                     for text in texts:
                         key = own.stream(seed, own.xxh64(text.encode()), number)
-                        mine += [own.Text(text, lexicon, share if type(share) is str else round(share * 2**32) / 2**32).draw(key, i) for i in range(first, first + 4)]
+                        rule = {"delete": share if type(share) is str else round(share * 2**32) / 2**32} if share else {}
+                        mine += [own.Text(text, lexicon, rule).draw(key, i) for i in range(first, first + 4)]
                     self.assertEqual(mine, drawn)
+        for seed in (0, 1, 2**63 - 1):
+            done = run("sample", "--lexicon", "component.lex", "--seed", seed, "--groups", 5, "--json", *texts)
+            self.assertEqual(done.code, 0, done)
+            mine = [own.Text(text, lexicon, {"groups": 5, "seed": seed}) for text in texts]
+            mine = [text.written([0] * len(text.slots), text.parts.get(group, [])) for text in mine for group in range(5)]
+            self.assertEqual(mine, [entry["text"] for entry in json.loads(done.out)])
 
     def test_vectors(self):
         """the test vectors of docs/check.md"""
@@ -441,6 +462,13 @@ class Forged(unittest.TestCase):
         changed("three", "do not add up", model=config["model"])
         changed("three", '"probe" is missing', model={"name": "made up", "arch": "exec"})
         changed("three", '"random" cannot be false', model={"name": "made up", "arch": "exec", "random": False})
+        changed("groups", "q_edits is", groups=16)
+        changed("groups", '"groups" cannot be 0', groups=0)
+        changed("groups", '"groups" cannot be 15.0', groups=15.0)
+        changed("groups", "q_edits is", edit_kind="insert")
+        changed("groups three", "an exact record of this text has", seed=1)
+        changed("groups", '"n" is missing', method="adaptive")
+        changed("groups", '"n" is unknown', n=100)
         changed("three exact", "is never exact", model={"name": "made up", "arch": "exec", "random": True})
 
     def forge_lexicon(self, change, *parts):

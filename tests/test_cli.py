@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import unittest
 import zipfile
@@ -1036,6 +1037,31 @@ class Lexicons(Case):
             for other in others:
                 self.assertIn(word, synonyms[other])
 
+    def test_kernel_auto(self):
+        """without --kernel: representative, and why nothing was tried; with labels what was tried; a pipe is not read twice"""
+        name, report = self.lex("build", "--vectors", "v.txt", "--all-but-the-top", 1, "--threshold", 0.7)
+        self.assertEqual((report["kernel"], report["kernel_choice"]["untried"]), ("representative", "there is no data"))
+        explicit, report = self.lex("build", "--vectors", "v.txt", "--all-but-the-top", 1, "--threshold", 0.7, "--kernel", "representative")
+        self.assertIsNone(report["kernel_choice"])
+        self.assertEqual((temporary / name).read_bytes(), (temporary / explicit).read_bytes())
+        rows = "".join(f"{n}\t{n % 2}\ta {'good' if n % 2 else 'bad'} film of the {n % 7}th kind\n" for n in range(400))
+        write("two.tsv", rows)
+        write("pairs.tsv", "good\tgreat\nbad\tawful\n")
+        common = ("import", "--table", "pairs.tsv", "--min-count", 0)
+        _, report = self.lex(*common, "--vocab-from", "two.tsv")
+        self.assertEqual((report["kernel"], report["kernel_choice"]["held_out"], len(report["kernel_choice"]["trials"])), ("representative", 40, 2))
+        text = self.ok(lexicon(*common, "--vocab-from", "two.tsv", "-o", "two.lex"))
+        self.assertRegex(text, r"kernels tried on 40 texts, with n-grams that learned from 360 others\n  representative +100.00% .* chosen\n")
+        _, report = self.lex(*common, "--vocab-from", write("one.tsv", rows.replace("\t0\t", "\t1\t")))
+        self.assertEqual(report["kernel_choice"]["untried"], "the data has fewer than two classes")
+        os.mkfifo(temporary / "pipe.tsv")
+        writer = threading.Thread(target=(temporary / "pipe.tsv").write_text, args=(rows,))
+        writer.start()
+        _, report = self.lex(*common, "--vocab-from", "pipe.tsv")
+        writer.join()
+        self.assertIn("pipe", report["kernel_choice"]["untried"])
+        self.refused(lexicon("import", "--table", "pairs.tsv", "--kernel", "best", "-o", "x.lex"), USAGE, "expected auto, topk:K")
+
     def test_overlaps_of_all_kernels(self):
         """overlaps recomputed with fractions for topk of many K, component, representative"""
         for kernel in ("topk:1", "topk:3", "topk:7", "topk:30", "component", "representative"):
@@ -1328,6 +1354,30 @@ class Inputs(Case):
         entry, = self.shown(name, "good")["good"]["synonyms"]
         expected = (1 + 2 * 2.1) / math.sqrt(5 * (1 + 2.1 * 2.1))  # the row that is in lower case counts
         self.assertAlmostEqual(entry["similarity"], expected, delta=1e-6)
+
+    def test_build_with_wordnet(self):
+        """WordNet's synonyms pull vectors together, its antonyms push them apart and share no component; without the words of neither"""
+        (temporary / "wnb").mkdir(exist_ok=True)
+        write("wnb/data.adj", "00000100 00 a 02 warm 0 heated 0 001 ! 00000200 a 0101 | x\n00000200 00 a 01 cold 0 001 ! 00000100 a 0101 | y\n")
+        for part in ("noun", "verb", "adv"):
+            write("wnb/data." + part, "")
+        write("wnb.vec", "warm 1 0 0.1\nheated 0.4 0.9 0\ncold 0.98 0 0.2\nchilly 0.97 0.05 0.2\nzzz 0 0 1\nfilm 0 1 1\n")
+        data = write("wnb.tsv", "1\ta\twarm cold chilly film film\n2\tb\twarm cold chilly film heated heated\n")
+        common = ("build", "--vectors", "wnb.vec", "--all-but-the-top", 0, "--vocab-from", data, "--threshold", 0.9, "--kernel", "component")
+        name, report = self.lex(*common, "--dropped", "wnb.dropped", "--wordnet", "wnb")
+        self.assertEqual(report["counterfit"], {"attract": 1, "repel": 1, "preserved": report["counterfit"]["preserved"]})
+        self.assertEqual((report["listed"], report["cuts"]["antonyms"]), (5, 1))  # zzz is in neither
+        self.assertIn("zzz\trare\n", (temporary / "wnb.dropped").read_text())
+        self.assertNotIn("cold", self.synonyms(name).get("warm", ()))
+        self.assertIn("heated", self.synonyms(name)["warm"])
+        plain, _ = self.lex(*common)
+        self.assertIn("cold", self.synonyms(plain)["warm"])
+        write("wnb.syn", "warm heated\n")  # the same as pairs: the same lexicon, but for what it says of its files
+        write("wnb.ant", "cold warm\n")
+        pairs, other = self.lex(*common, "--synonyms", "wnb.syn", "--antonyms", "wnb.ant", "--vocab", write("wnb.words", "warm\nheated\ncold\nchilly\nfilm\n"))
+        self.assertEqual((self.synonyms(pairs), other["counterfit"]), (self.synonyms(name), report["counterfit"]))
+        self.refused(lexicon("import", "--wordnet", "wnb", "--keep-antonyms", "-o", "no.lex"), USAGE, "--keep-antonyms")
+        self.ok(lexicon(*common, "--wordnet", "wnb", "--keep-antonyms", "-o", "kept.lex"))
 
     def test_wordnet_files(self):
         """WordNet's files: synsets, hexadecimal counts, markers, phrases, the licence"""

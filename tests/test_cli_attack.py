@@ -74,6 +74,12 @@ def make_liar(source, target):
     (test_cli.temporary / target).write_bytes(image)
 
 
+def is_noun(word, nouns):
+    """As WordNet's rules for the plural have it."""
+    rules = (("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y"))
+    return word in nouns or any(word.endswith(end) and word[:-len(end)] + base in nouns for end, base in rules)
+
+
 class Attack(Case):
     made = 0
 
@@ -219,6 +225,52 @@ class Model(Attack):
 
 
 class Smoothed(Attack):
+    def wordnet(self, nouns):
+        folder = test_cli.temporary / "wn"
+        folder.mkdir(exist_ok=True)
+        for part in ("noun", "verb", "adj", "adv"):
+            (folder / f"{part}.exc").write_text("")
+            (folder / f"index.{part}").write_text("")
+        (folder / "index.noun").write_text("  1 the licence\n" + "".join(f"{word} n 1 0 1 0 00000001\n" for word in nouns))
+        return folder
+
+    def test_constraints(self):
+        """part of speech, cosine and similarity make attacks weaker; what they let through keeps them; a file says what they were"""
+        words = sorted({word for line in self.ok(lexicon("export", "k.lex", "--what", "synonyms")).splitlines() for word in line.split()})
+        nouns = set(words[::2])  # every other word, whatever it is
+        vectors = {word: (1 if word in nouns else 0.2, 0 if word in nouns else 1) for word in words}
+        write("vectors.txt", "".join(f"{word} {a} {b}\n" for word, (a, b) in vectors.items()))
+        loose, _, _ = self.attacked(*BASE, "--method", "textfooler")
+        for options, members in ((("--same-pos", self.wordnet(nouns)), ["same_pos"]),
+                                 (("--vectors", "vectors.txt", "--min-cosine", 0.9), ["vectors", "min_cosine"]),
+                                 (("--vectors", "vectors.txt", "--min-similarity", 0.999), ["vectors", "min_similarity"])):
+            summary, config, records = self.attacked(*BASE, "--method", "textfooler", *options)
+            self.assertLess(summary["succeeded"], loose["succeeded"])
+            self.assertGreater(summary["succeeded"], 0)
+            self.assertEqual([name for name in ("same_pos", "vectors", "min_cosine", "min_similarity") if name in config], members)
+            for change in [change for record in records for change in record["changes"]]:
+                before, after = change["from"].lower(), change["to"].lower()
+                if "same_pos" in members:
+                    self.assertEqual(is_noun(before, nouns), is_noun(after, nouns))
+                if "min_cosine" in members:
+                    self.assertEqual(before in nouns, after in nouns)
+        out = self.ok(run("attack", *BASE, "--vectors", "vectors.txt", "--min-cosine", 0.9, "--min-similarity", 0.5, "--same-pos", "wn"))
+        self.assertIn("constraints  the same part of speech, cosine of 0.9 at least, 15 words around similar by 0.5 at least\n", out)
+
+    def test_constraints_refused(self):
+        """one line that names the option or the file"""
+        folder = self.wordnet(["film"])
+        for options, code, words in ((("--min-cosine", 0.5), USAGE, "--vectors FILE is needed"),
+                                     (("--vectors", "vectors.txt"), USAGE, "--vectors needs"),
+                                     (("--vectors", "vectors.txt", "--min-cosine", 1.5), USAGE, "--min-cosine 1.5"),
+                                     (("--same-pos", "wn", "--method", "typo"), USAGE, "--same-pos: --method typo"),
+                                     (("--same-pos", "wn", "--against", "k.jsonl"), USAGE, "--same-pos and --against"),
+                                     (("--same-pos", "demo"), test_cli.SYSTEM, "index.noun"),
+                                     (("--vectors", "demo/test.tsv", "--min-cosine", 0.5), INPUT, "demo/test.tsv")):
+            self.refused(run("attack", *BASE, *options), code, words)
+        (folder / "index.verb").write_text("film n 1 0\n")
+        self.refused(run("attack", *BASE, "--same-pos", "wn"), INPUT, "index.verb, line 1: not a line of WordNet's index")
+
     def test_smoothed(self):
         """votes, tested successes; never below certified accuracy; exact kernels cost one query"""
         certified = json.loads(self.ok(run("certify", *SMOOTHED[:-1], "--json", "--quiet")))["certified_accuracy"]

@@ -303,8 +303,14 @@ class Certify(Verbs):
                 self.assertEqual(summary["certified_accuracy"], whole["certified_at"]["2"])
                 self.assertGreater(summary["certified_accuracy"], whole["certified_accuracy"])
 
+    def q_by_length(self, keep, tokens, a, b):
+        """docs/edits.md, by length"""
+        p, other = (max(0.5, 1 - keep / (16 * n**0.5)) for n in (tokens, tokens - a + b))
+        mx = min(tokens, tokens - a + b) * (p - other)**2 / (p * (1 - p))
+        return 0.5 + p**a * (other**-b / 2 - 1 + (mx / (1 - mx))**0.5 / 2)
+
     def test_keep(self):
-        """--delete keep:K: the chance follows from the length, edits that may leave its bin certify nothing; trained, resumed, in parts, verified, predicted"""
+        """--delete keep:K: the chance follows from the length, and what its change costs is in q_edits; trained, resumed, in parts, verified, predicted"""
         base = (*WITH_C, "--data", "demo/test.tsv", "--limit", 30, "--n", 300, "--delete", "keep:4", "--edits", 2)
         must("train", "--arch", "ngram", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--lexicon", "c.lex", "--delete", "keep:4", "--bits", 14,
              "-o", "keep.ngram", "--quiet")
@@ -313,15 +319,12 @@ class Certify(Verbs):
             summary, config, records = self.certified(*base, "--edit-kind", kind)
             self.assertEqual((config["delete"], summary["edits"]), ("keep:4", 2))
             for r in records:
-                first = 2 ** (r["tokens"].bit_length() - 1)
-                below, above, p = r["tokens"] - first, 2 * first - 1 - r["tokens"], 1 - 4 / first
-                room = {"any": min(below, above), "replace": 99, "insert": above, "delete": below}[kind]
                 for edits in (1, 2):
-                    own = {"insert": min(1, 1 / (2 * p**edits) - 0.5), "delete": 0.5 - p**edits / 2}.get(kind, 1 - p**edits) if p > 0 else r["q_edits"][edits]
-                    self.assertAlmostEqual(r["q_edits"][edits], 1 if edits > room else own, delta=1e-12)
-            if kind == "delete":
+                    in_, out = range(1 + edits * (kind != "delete")), range(1 + edits * (kind != "insert"))
+                    worst = max(self.q_by_length(4, r["tokens"], a, b) for a in out for b in in_ if kind != "replace" or a == b)
+                    self.assertAlmostEqual(r["q_edits"][edits], min(1, worst), delta=1e-9)
+            if kind in ("delete", "any"):
                 self.assertGreater(summary["certified_edits"]["1"], 0)
-                self.assertTrue(any(1.0 in r["q_edits"] for r in records))
         self.ok(certify(*base, "-o", "whole.jsonl"))
         files = ("--lexicon", "c.lex", "--data", "demo/test.tsv", "--limit", 30)
         for more in ((), files, ("--model", "keep.ngram", *files)):

@@ -23,7 +23,7 @@ SAME = {"good": "great fine", "bad": "awful poor", "film": "movie picture", "plo
 
 def prepare():
     write("e.tsv", "".join(f"{word}\t{others}\n" for word, others in SAME.items()))
-    assert run("lexicon", "import", "--table", "e.tsv", "-o", "e.lex").code == DONE
+    assert run("lexicon", "import", "--table", "e.tsv", "--kernel", "topk:100", "-o", "e.lex").code == DONE
     chance = random.Random(1)
     rows = []
     for i in range(60):
@@ -57,7 +57,7 @@ class Folders(unittest.TestCase):
     def test_predict(self):
         """predict gives every golden text the label that transformers gives it"""
         write("none.tsv", "qqqq\twwww\n")
-        self.assertEqual(run("lexicon", "import", "--table", "none.tsv", "-o", "none.lex").code, DONE)
+        self.assertEqual(run("lexicon", "import", "--table", "none.tsv", "--kernel", "topk:100", "-o", "none.lex").code, DONE)
         for kind in KINDS:
             pairs = [(text, label) for text, label in self.labels(kind) if "\n" not in text and not text.startswith("-")]
             self.assertGreater(len(pairs), 10)

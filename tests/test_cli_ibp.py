@@ -218,6 +218,37 @@ class Bounds(Case):
         self.assertIn("gone.model", done.err)
         self.assertFalse(exists("none.jsonl"))
 
+    def test_fitted_sum(self):
+        """weights of a sum that are found on texts: the program says what certify counts then, for any number of threads"""
+        write("poor.json", json.dumps({"arch": "sum", "members": [{"model": "exact-bow.model", "weight": 0.01}, {"model": "ibp-jia-cnn.model"},
+                                                                  {"model": "ibp-huang-bow.model", "weight": 3},
+                                                                  {"model": "n.model", "weight": 0.01, "canonical": "s.lex"}]}))
+
+        def told(*arguments):
+            done = run(*arguments)
+            self.assertEqual(done.code, DONE, done)
+            return json.loads(done.out)
+
+        fit = ["model", "fit", "--model", "poor.json", "--data", "train.tsv", "--lexicon", "s.lex", "--bounds", "--json"]
+        found = told(*fit, "--threads", 1, "-o", "fitted.json")
+        self.assertEqual(told(*fit, "--threads", 3, "-o", "again.json")["weights"], found["weights"])
+        self.assertEqual(len(found["weights"]), 4)
+        members = json.loads((test_cli.temporary / "fitted.json").read_text())["members"]
+        self.assertEqual([m["weight"] for m in members], [w for w in found["weights"] if w > 0])
+        self.assertGreaterEqual(found["after"], found["before"])
+        for name, share in (("poor.json", found["before"]), ("fitted.json", found["after"])):
+            certified = told("certify", "--method", "ibp", "--model", name, "--lexicon", "s.lex", "--data", "train.tsv", "--json")
+            self.assertAlmostEqual(certified["certified_accuracy"], share, places=9)
+        found = told("model", "fit", "--model", "poor.json", "--data", "train.tsv", "--json", "-o", "plain.json")
+        clean = told("certify", "--method", "ibp", "--model", "plain.json", "--lexicon", "s.lex", "--data", "train.tsv", "--json")
+        self.assertAlmostEqual(clean["clean_accuracy"], found["after"], places=9)
+        for words, arguments in (("is no sum of models", ("--model", "n.model", "-o", "x.json")),
+                                 ("beside poor.json", ("--model", "poor.json", "-o", "elsewhere/x.json")),
+                                 ("need a lexicon", ("--model", "poor.json", "--bounds", "-o", "x.json"))):
+            done = run("model", "fit", "--data", "train.tsv", *arguments)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn(words, done.err)
+
     def test_misuse(self):
         """wrong options and models: one line that names them, and no file"""
         done = self.certify("n.model", "none.jsonl")

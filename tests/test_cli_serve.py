@@ -229,8 +229,24 @@ class Answers(Serve):
                     "--kernel", "component", "--fold", "standard", "-o", "folded.lex", "--quiet"))
         text = "\U0001f600 f\u200bilm \ufb01ne; \u00bd g\u043e\u043ed \ufdfa"
         with self.serving(*WITH_K[:2], "--lexicon", "folded.lex") as server:
-            words = server.post("/v1/words", {"text": text})[1]["words"]
+            found = server.post("/v1/words", {"text": text})[1]
+            same = server.post("/v1/words", {"text": "good film"})[1]["fold"]
+            many = server.post("/v1/words", {"text": "A " * 2500})[1]["fold"]
+        words, fold = found["words"], found["fold"]
         units, raw = text.encode("utf-16-le"), text.encode()
+        folded = json.loads(self.ok(run("fold", "--lexicon", "folded.lex", "--json", text)))
+        self.assertEqual((fold["text"], fold["steps"], fold["unicode"]), (folded["texts"][0]["folded"], folded["steps"], folded["unicode"]))
+        again, at = "", 0  # the text that was sent, with what stands in the places instead
+        for place in fold["places"]:
+            self.assertEqual(units[2 * place["utf16"][0]:2 * place["utf16"][1]].decode("utf-16-le"), raw[slice(*place["bytes"])].decode())
+            again += raw[at:place["bytes"][0]].decode() + place["to"]
+            at = place["bytes"][1]
+        self.assertEqual(again + raw[at:].decode(), fold["text"])
+        self.assertEqual([raw[slice(*place["bytes"])].decode() for place in fold["places"]],
+                         ["f\u200b", "\ufb01", "\u00bd", "\u043e\u043e", "\ufdfa"])
+        self.assertEqual(fold["place_count"], 5)
+        self.assertEqual((same["text"], same["places"], same["place_count"]), ("good film", [], 0))
+        self.assertEqual((len(many["places"]), many["place_count"]), (2000, 2500))
         sent = [raw[slice(*word["bytes"])].decode() for word in words]
         self.assertEqual([units[2 * a:2 * b].decode("utf-16-le") for a, b in (word["utf16"] for word in words)], sent)
         self.assertEqual(sent, ["f\u200bilm", "\ufb01ne", "g\u043e\u043ed", "", "", "", "\ufdfa"])
@@ -242,6 +258,7 @@ class Answers(Serve):
         with self.serving(*WITH_K) as server:
             found = server.post("/v1/words", {"text": text})[1]
             certificate = server.post("/v1/certify", {"text": text})[1]["certificates"][0]
+        self.assertIsNone(found["fold"])
         units, raw = text.encode("utf-16-le"), text.encode()
         for word in found["words"]:
             begin, end = word["utf16"]

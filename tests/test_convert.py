@@ -211,7 +211,7 @@ class Convert(unittest.TestCase):
         """an encoder without a classifier is no model to ask"""
         self.assertEqual(run("model", "convert", "encoder", "-o", "ask.safetensors").code, DONE)
         write("t.tsv", "good\tbad\n")
-        self.assertEqual(run("lexicon", "import", "--table", "t.tsv", "-o", "t.lex").code, DONE)
+        self.assertEqual(run("lexicon", "import", "--table", "t.tsv", "--kernel", "topk:100", "-o", "t.lex").code, DONE)
         result = run("predict", "--model", "ask.safetensors", "--lexicon", "t.lex", "good")
         self.assertEqual(result.code, INPUT, result.err)
 

@@ -1,5 +1,6 @@
 /* Every kind of encoder with the tokenizer it comes with: what it answers to draws that were looked up is what it
- * answers to the same draws as texts. tests/golden/encoders was made by scripts/golden-encoders. */
+ * answers to the same draws as texts, whether they delete tokens or not. tests/golden/encoders was made by
+ * scripts/golden-encoders. */
 #define _GNU_SOURCE
 #include "assemble.h"
 
@@ -49,7 +50,8 @@ static safer_lexicon *make_lexicon(void)
     return assemble_lexicon(&all, NULL, &graph, &kernel, "all", 0, 0);
 }
 
-static void check_text(const safer_model *model, const safer_lexicon *lexicon, const char *text, void *scratch)
+static void check_text(const safer_model *model, const safer_lexicon *lexicon, const char *text, int deletes,
+                       void *scratch)
 {
     safer_error error = {0};
     sf_slots slots = {0};
@@ -57,15 +59,20 @@ static void check_text(const safer_model *model, const safer_lexicon *lexicon, c
     int looked_up[DRAWS];
     sf_buffer rendered = {0};
     assert_ok(sf_slots_read(&slots, lexicon, text, strlen(text), &error));
-    uint32_t *draws = sf_alloc(DRAWS * slots.slot_count + 1, sizeof *draws);
-    for (size_t i = 0; i < DRAWS * slots.slot_count; i++) draws[i] = next_below(WORDS);
+    if (deletes) assert_ok(sf_slots_split(&slots, SF_SPLIT, &error));
+    const size_t width = sf_slots_width(&slots);
+    uint32_t *draws = sf_calloc(DRAWS * width + 1, sizeof *draws);
+    for (size_t i = 0; i < DRAWS * width; i++) draws[i] = i % width < slots.slot_count ? next_below(WORDS) : 0;
+    for (size_t i = 0; i < DRAWS; i++)
+        for (size_t t = 0; deletes && t < slots.token_count; t++)
+            draws[i * width + slots.slot_count + t / 32] |= (uint32_t)(next_below(DRAWS) > i) << t % 32;
     assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
     assert_ok(model->class->sample(model, prepared, draws, DRAWS, looked_up, scratch, &error));
     for (size_t i = 0; i < DRAWS; i++) {
         int label;
         sf_buffer_clear(&rendered);
         assert_int_equal(sf_buffer_add(&rendered, "", 0), 0);
-        assert_int_equal(sf_slots_render(&rendered, &slots, lexicon, draws + i * slots.slot_count), 0);
+        assert_int_equal(sf_slots_render(&rendered, &slots, lexicon, draws + i * width), 0);
         const sf_span span = {rendered.bytes, rendered.length};
         assert_ok(model->class->classify(model, &span, 1, &label, NULL, scratch, &error));
         if (label != looked_up[i]) fail_msg("\"%s\" is %d, drawn it is %d", rendered.bytes, label, looked_up[i]);
@@ -93,7 +100,8 @@ static void test_draws(void **unused)
         assert_ok(safer_model_open(&model, path, &error));
         assert_ok(safer_model_set_precision(model, SAFER_PRECISION_F32, &error));
         assert_ok(model->class->scratch_new(model, &scratch, &error));
-        for (size_t i = 0; i < COUNT(texts); i++) check_text(model, lexicon, texts[i], scratch);
+        assert_true(model->class->deletes);
+        for (size_t i = 0; i < 2 * COUNT(texts); i++) check_text(model, lexicon, texts[i / 2], i % 2, scratch);
         model->class->scratch_free(scratch);
         safer_model_free(model);
         count++;

@@ -71,7 +71,7 @@ def prepare():
         "defenses": {"component": {"kernel": "component", "n": 300}}, "attacks": {},
         "compare": [{"models": "cnn", "defenses": ["component"], "attacks": []}]}))
     for arguments in (("lexicon", "import", "--table", "table.tsv", "--kernel", "component", "-o", "words.lex"),
-                      ("lexicon", "import", "--table", "synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "-o", "demo.lex"),
+                      ("lexicon", "import", "--table", "synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "--kernel", "topk:100", "-o", "demo.lex"),
                       ("train", "--arch", "cnn", *DEMO, "--lexicon", "demo.lex", "--dim", 8, "--filters", 8, "--epochs", 1, "-o", "cnn.safetensors"),
                       ("certify", *EXEC, *NAME, *DATA, "--n", 300, "--n0", 30, "-o", "whole.jsonl")):
         done = run(*arguments, "--quiet")

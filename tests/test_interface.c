@@ -231,7 +231,7 @@ static void names(void **unused)
     assert_named(safer_pool, 4);
     assert_named(safer_defense, 4);
     assert_named(safer_charcnn_size, 2);
-    assert_named(safer_method, 4);
+    assert_named(safer_method, 5);
     assert_named(safer_stage, 2);
     assert_named(safer_attack_method, SAFER_ATTACKS);
     assert_named(safer_outcome, 3);

@@ -8,6 +8,7 @@
 #include "lexicon/lexicon.h"
 #include "lexicon/overlap.h"
 #include "lexicon/table.h"
+#include "lexicon/wordnet.h"
 #include "lexicon/vectors.h"
 
 #include <math.h>
@@ -519,6 +520,63 @@ static void test_wordnet(void **state)
     assert_fails(sf_wordnet_read(&t, "/nonexistent", &error), SAFER_SYSTEM, "/nonexistent/data.noun");
 }
 
+static const char *write_file(const char *name, const char *text) { return write_temporary(name, text, strlen(text)); }
+
+static int are_in(const sf_constraints *c, const sf_words *words, const char *a, const char *b)
+{
+    const uint32_t x = sf_words_find(words, a, strlen(a)), y = sf_words_find(words, b, strlen(b));
+    for (size_t i = 0; i < c->count; i++)
+        if (c->pairs[i][0] == x && c->pairs[i][1] == y) return 1;
+    return 0;
+}
+
+static void test_wordnet_antonyms(void **state)
+{
+    (void)state;
+    sf_wordnet w = {0};
+    sf_constraints synonyms = {0}, antonyms = {0};
+    const char *adjectives = write_file("data.adj",
+                                        "00000100 00 a 02 hot 0 torrid 0 002 ! 00000200 a 0101 & 00000100 a 0000 | x\n"
+                                        "00000200 00 s 02 cold 0 ice_cold 0 001 ! 00000100 a 0101 | y\n"
+                                        "00000300 00 a 01 slow 0 001 ! 00000100 r 0000 | of another file, all words\n");
+    write_file("data.adv", "00000100 02 r 02 quickly 0 fast 0 000 | z\n");
+    write_file("data.noun", "00000100 03 n 02 box 0 case 0 001 ! 00009999 n 0101 | leads nowhere\n");
+    write_file("data.verb", "00000100 29 v 01 love 0 000 | w\n");
+    char folder[512];
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(adjectives, '/') - adjectives), adjectives);
+    assert_ok(sf_wordnet_open(&w, folder, &error));
+    const sf_words *words = &w.table.words;
+    assert_ok(sf_wordnet_synonyms(&synonyms, &w, words, &error));
+    assert_ok(sf_wordnet_antonyms(&antonyms, &w, words, &error));
+    assert_int_equal(synonyms.count, 6); /* hot torrid, quickly fast, box case, both ways */
+    assert_true(are_in(&synonyms, words, "torrid", "hot"));
+    assert_int_equal(antonyms.count, 2 + 4); /* torrid has none: the pointer is from the first word */
+    assert_true(are_in(&antonyms, words, "hot", "cold") && are_in(&antonyms, words, "fast", "slow") &&
+                are_in(&antonyms, words, "slow", "quickly"));
+    static const struct {
+        const char *word;
+        unsigned parts;
+    } expected[] = {
+        {"hot", SF_ADJECTIVE}, {"cold", SF_ADJECTIVE},    {"boxes", SF_NOUN},  {"loves", SF_VERB}, {"loving", SF_VERB},
+        {"loved", SF_VERB},    {"slowest", SF_ADJECTIVE}, {"fast", SF_ADVERB}, {"nothing", 0},     {"s", 0},
+        {"cases", SF_NOUN}};
+    for (size_t i = 0; i < COUNT(expected); i++)
+        assert_int_equal(sf_wordnet_parts(&w, expected[i].word, strlen(expected[i].word)), expected[i].parts);
+    sf_constraints_free(&synonyms);
+    sf_constraints_free(&antonyms);
+    sf_wordnet_free(&w);
+    static const char *const wrong[] = {"00000100 00 a 01 hot 0 001 ! 00000200 a 01\n",
+                                        "00000100 00 a 01 hot 0 002 ! 00000200 a 0101\n",
+                                        "00000100 00 a 01 hot 0 001 ! 00000200 a 0201\n",
+                                        "00000100 00 x 01 hot 0 000\n",
+                                        "00000100 00 a 01 hot 0\n",
+                                        "00000100 00 a 01 hot 0 001 ! 0000020g a 0101\n"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        write_file("data.adj", wrong[i]);
+        assert_fails(sf_wordnet_open(&w, folder, &error), SAFER_INPUT, "data.adj, line 1: not a WordNet synset");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -526,7 +584,7 @@ int main(void)
         cmocka_unit_test(test_overlaps),    cmocka_unit_test(test_kernel_rows_are_checked),
         cmocka_unit_test(test_products),    cmocka_unit_test(test_file_round_trip),
         cmocka_unit_test(test_file_damage), cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_wordnet),
+        cmocka_unit_test(test_wordnet),     cmocka_unit_test(test_wordnet_antonyms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

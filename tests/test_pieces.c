@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "model/pieces.h"
+#include "model/kept.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -217,6 +217,52 @@ static void release(sf_pieces *pieces)
     sf_lexpieces_free(table);
 }
 
+/* The same of a text that is split, with draws that delete; counts kept tokens, and those of them that are rendered
+ * however they are kept. */
+static void check_kept(const sf_piecer *w, const safer_lexicon *l, const sf_slots *slots, size_t limit,
+                       size_t counts[2])
+{
+    sf_kept *kept = NULL;
+    sf_pieces_scratch scratch = {0};
+    sf_ids expected = {0};
+    sf_buffer text = {0};
+    const size_t width = sf_slots_width(slots);
+    uint32_t *ids = sf_alloc(limit + 1, sizeof *ids), *draw = sf_calloc(width + 1, sizeof *draw);
+    assert_true(ids && draw);
+    table = sf_lexpieces_new(w, l, limit);
+    assert_non_null(table);
+    assert_ok(sf_kept_new(&kept, w, l, table, slots, limit, &error));
+    for (uint32_t round = 0; round < 8; round++) { /* from all that is kept to nothing */
+        for (size_t s = 0; s < slots->slot_count; s++) {
+            const uint32_t *unused;
+            draw[s] = next_below(support(l, slots->words[slots->slots[s]].word, &unused));
+        }
+        memset(draw + slots->slot_count, 0, (width - slots->slot_count) * sizeof *draw);
+        for (size_t t = 0; t < slots->token_count; t++)
+            if (next_below(7) >= round) draw[slots->slot_count + t / 32] |= (uint32_t)1 << t % 32;
+        sf_buffer_clear(&text);
+        expected.count = 0;
+        assert_int_equal(sf_slots_render(&text, slots, l, draw), 0);
+        assert_int_equal(
+            sf_piecer_encode(&expected, w, text.length ? text.bytes : "", text.length, limit, &scratch.piecer), 0);
+        ids[limit] = 0xdeadbeef;
+        const size_t n = sf_kept_draw(ids, kept, draw, &scratch);
+        if (n != expected.count || (n && memcmp(ids, expected.ids, n * sizeof *ids) != 0))
+            fail_msg("\"%s\" drawn as \"%.*s\" has %zu pieces, not %zu, or others", slots->text, (int)text.length,
+                     text.length ? text.bytes : "", n, expected.count);
+        assert_int_equal(ids[limit], 0xdeadbeef);
+    }
+    counts[0] += slots->token_count;
+    counts[1] += sf_kept_rendered(kept);
+    sf_kept_free(kept);
+    sf_lexpieces_free(table);
+    sf_pieces_scratch_free(&scratch);
+    sf_ids_free(&expected);
+    sf_buffer_free(&text);
+    free(ids);
+    free(draw);
+}
+
 /* Draws a few times; counts draws that differ from each other. */
 static void check_draws(const sf_piecer *w, const safer_lexicon *l, const sf_slots *slots, size_t limit,
                         size_t *different)
@@ -305,6 +351,38 @@ static void test_every_type(void **unused)
         }
         print_message("%-16s %zu slots, %zu of %zu bytes rendered\n", types[type], slot_count, rendered, bytes);
         assert_true(slot_count > 4000 && different > 3000);
+    }
+    sf_buffer_free(&text);
+    sf_slots_free(&slots);
+}
+
+/* Draws that delete, by tokenizers of every type: single characters of all kinds stand alone there. Where tokens are
+ * plain, those that can be are looked up. */
+static void test_kept(void **unused)
+{
+    sf_buffer text = {0};
+    sf_slots slots = {0};
+    (void)unused;
+    for (int type = 0; type < VOCABULARIES; type++) {
+        size_t all[2] = {0}, tidy[2] = {0};
+        for (int round = 0; round < 25; round++) {
+            safer_lexicon *l = make_lexicon(CASED, round % 3 == 0);
+            for (int k = 0; k < 40; k++) {
+                make_text(&text, k % 10 == 9 ? 60 : 10, k % 4 == 0);
+                assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
+                assert_ok(sf_slots_split(&slots, SF_SPLIT, &error));
+                check_kept(piecers[type], l, &slots, next_below(3) ? 80 : next_below(20), k % 4 ? all : tidy);
+            }
+            safer_lexicon_free(l);
+        }
+        const char *name = type < WORDPIECES ? "wordpiece" : types[type - WORDPIECES];
+        print_message("%-16s %zu of %zu tokens rendered; plain ones: %zu of %zu\n", name, all[1], all[0], tidy[1],
+                      tidy[0]);
+        assert_true(all[0] > 5000 && tidy[0] > 1000);
+        if (type < 4)
+            assert_int_equal(all[1], 0); /* nothing lies across a space */
+        else if (type != 6 && strcmp(name, "unigram-never") != 0)
+            assert_true(tidy[1] < tidy[0] * 2 / 3);
     }
     sf_buffer_free(&text);
     sf_slots_free(&slots);
@@ -560,7 +638,7 @@ static void test_early_end(void **unused)
 
 typedef struct drawing {
     const safer_lexicon *lexicon;
-    const sf_slots *slots;
+    const sf_slots *slots, *split;
     const uint32_t *draws;
 } drawing;
 
@@ -568,6 +646,7 @@ static safer_status draw_once(void *context, safer_error *e)
 {
     const drawing *d = context;
     sf_pieces *pieces = NULL;
+    sf_kept *kept = NULL;
     sf_pieces_scratch scratch = {0};
     uint32_t ids[64];
     sf_lexpieces_last *last = sf_lexpieces_last_new();
@@ -575,6 +654,12 @@ static safer_status draw_once(void *context, safer_error *e)
     safer_status status = own ? sf_pieces_new(&pieces, piecers[0], d->lexicon, own, d->slots, 64, e)
                               : sf_fail_memory(e);
     if (status == SAFER_OK && sf_pieces_draw(ids, pieces, d->draws, &scratch) == SIZE_MAX) status = SAFER_MEMORY;
+    sf_lexpieces *other = sf_lexpieces_new(piecers[4], d->lexicon, 64); /* which renders some of it */
+    if (status == SAFER_OK && !other) status = sf_fail_memory(e);
+    if (status == SAFER_OK) status = sf_kept_new(&kept, piecers[4], d->lexicon, other, d->split, 64, e);
+    if (status == SAFER_OK && sf_kept_draw(ids, kept, d->draws, &scratch) == SIZE_MAX) status = SAFER_MEMORY;
+    sf_kept_free(kept);
+    sf_lexpieces_free(other);
     sf_pieces_free(pieces);
     sf_lexpieces_free(own);
     sf_lexpieces_last_free(last);
@@ -585,14 +670,18 @@ static safer_status draw_once(void *context, safer_error *e)
 static void test_memory(void **unused)
 {
     static const char text[] = "zebra Good bad1fine été [sep] \u200bUNAFFABLE\u200bdon't x";
-    sf_slots slots = {0};
-    uint32_t draws[16] = {0};
+    sf_slots slots = {0}, split = {0};
+    uint32_t draws[17] = {0};
     (void)unused;
     safer_lexicon *l = make_lexicon(CASED, 0);
     assert_ok(sf_slots_read(&slots, l, text, strlen(text), &error));
-    assert_true(slots.slot_count >= 5 && slots.slot_count <= 16);
-    drawing d = {l, &slots, draws};
+    assert_ok(sf_slots_read(&split, l, text, strlen(text), &error));
+    assert_ok(sf_slots_split(&split, SF_SPLIT, &error));
+    assert_true(slots.slot_count >= 5 && sf_slots_width(&split) <= COUNT(draws));
+    draws[split.slot_count] = UINT32_MAX >> (32 - split.token_count);
+    drawing d = {l, &slots, &split, draws};
     check_every_allocation(draw_once, &d);
+    sf_slots_free(&split);
     sf_slots_free(&slots);
     safer_lexicon_free(l);
 }
@@ -717,9 +806,9 @@ static void test_shadow(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_draws),   cmocka_unit_test(test_every_type), cmocka_unit_test(test_special_tokens),
-        cmocka_unit_test(test_visible), cmocka_unit_test(test_early_end),  cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_shared),  cmocka_unit_test(test_shadow),
+        cmocka_unit_test(test_draws),          cmocka_unit_test(test_every_type), cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_special_tokens), cmocka_unit_test(test_visible),    cmocka_unit_test(test_early_end),
+        cmocka_unit_test(test_memory),         cmocka_unit_test(test_shared),     cmocka_unit_test(test_shadow),
     };
     return cmocka_run_group_tests_name("pieces", tests, make_piecers, free_piecers);
 }

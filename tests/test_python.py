@@ -239,6 +239,23 @@ class Lexicons(unittest.TestCase):
         self.assertEqual(component.report["pairs"], component.info.pairs)
         self.assertIn("kernel and overlaps", component.report["stages"])
 
+    def test_choose(self):
+        """the kernel auto: chosen on labelled data as the program does, the same file"""
+        run_ok("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "-o", "auto.lex")
+        lexicon = safer.Lexicon.import_(ROOT / "demo/synonyms.tsv", vocab_from=temporary("demo/train.tsv"))
+        self.assertEqual(lexicon.sha256, hashlib.sha256(temporary("auto.lex").read_bytes()).hexdigest())
+        choice = lexicon.report["kernel_choice"]
+        self.assertEqual([trial["kernel"] for trial in choice["trials"]], ["representative", "component"])
+        best = max(choice["trials"], key=lambda trial: trial["certified_answered"])
+        self.assertEqual((lexicon.kernel, choice["untried"], choice["trained"] + choice["held_out"]), (best["kernel"], None, choice["labelled"]))
+        self.assertEqual([trial["certified_answered"] for trial in choice["trials"]],
+                         [trial["certified_answered"] for trial in lexicon.info.provenance["kernel_choice"]["trials"]])
+        again = lexicon.choose(safer.load_data(temporary("demo/train.tsv")), most_texts=200, seed=3)
+        self.assertEqual(again.report["kernel_choice"]["trained"] + again.report["kernel_choice"]["held_out"], 200)
+        self.assertEqual(lexicon.with_kernel("component").info.provenance.get("kernel_choice"), None)
+        with self.assertRaisesRegex(safer.InvalidError, "most_texts: 1"):
+            lexicon.choose(["a", "b"], ["x", "y"], most_texts=1)
+
     def test_build(self):
         """from vectors, with data, constraints and progress"""
         write("v.txt", "good 1 0 0\ngreat 0.95 0.1 0\nbad -1 0.2 0\nawful -0.9 0.25 0\nfilm 0 0 1\nmovie 0 0.1 0.9\n")
@@ -253,6 +270,8 @@ class Lexicons(unittest.TestCase):
         self.assertEqual(lexicon.show("film").count, 2)
         self.assertTrue(stages and all(isinstance(stage, str) for stage, _, _ in stages))
         self.assertEqual(lexicon.report["ladder"], {2: 1.0})
+        plain = safer.Lexicon.build(temporary("v.txt"), all_but_the_top=0)
+        self.assertEqual((plain.kernel, plain.report["kernel_choice"]["untried"]), ("representative", "there is no data"))
         with self.assertRaises(safer.CancelledError):
             safer.Lexicon.build(temporary("v.txt"), all_but_the_top=0, progress=lambda *report: True)
         with self.assertRaisesRegex(ZeroDivisionError, "division"):

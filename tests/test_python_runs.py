@@ -133,6 +133,27 @@ class Attacks(unittest.TestCase):
         self.assertNotEqual(won.after, won.label)
         self.assertIn("textfooler", repr(ours))
 
+    def test_constraints(self):
+        """part of speech and similarity leave a weaker attack; wrong files are errors"""
+        folder, part = temporary("wn"), {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
+        folder.mkdir()
+        for name, letter in part.items():
+            (folder / f"index.{name}").write_text("".join(f"{word} {letter} 1 0\n" for word in ("good", "fine")) if name == "adj" else "")
+            (folder / f"{name}.exc").write_text("")
+        texts, labels, table = ["A good film.", *base.TEXTS], ["pos", *base.LABELS], base.component
+        self.assertEqual(safer.attack(base.classify, texts, labels, table, same_pos=folder)[0].outcome, "succeeded")  # "fine" fools it
+        (folder / "index.adj").write_text("good a 1 0\n")
+        self.assertEqual(safer.attack(base.classify, texts, labels, table, same_pos=folder)[0].outcome, "failed")
+        vectors = temporary("constraints.txt")
+        for other, outcome in ("0.9 0.1", "succeeded"), ("0.1 0.9", "failed"):
+            vectors.write_text(f"good 1 0\nfine {other}\n")
+            for limit in "min_cosine", "min_similarity":
+                self.assertEqual(safer.attack(base.classify, texts, labels, table, vectors=vectors, **{limit: 0.8})[0].outcome, outcome)
+        with self.assertRaisesRegex(safer.InvalidError, "min_cosine: 2"):
+            safer.attack(base.classify, texts, labels, table, vectors=vectors, min_cosine=2)
+        with self.assertRaisesRegex(safer.Error, "index.noun"):
+            safer.attack(base.classify, texts, labels, table, same_pos=temporary("nowhere"))
+
     def test_function(self):
         """a function is attacked, and its smoothed classifier; a name is needed to write"""
         table = base.component

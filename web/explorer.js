@@ -397,6 +397,40 @@ function showChanged() {
   byId('worst').disabled = byId('random').disabled = !asked.slots;
 }
 
+/* ------------------------------------------------------------------ folds */
+
+/* A character as it is looked up: U+0430. */
+const codeOf = c => 'U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
+const codes = piece => [...piece].slice(0, 4).map(codeOf).join(' ') + ([...piece].length > 4 ? ' …' : '');
+const FOLDS = 20; /* kinds of places that are listed */
+
+/* What the server's lexicon makes of the text, where it has a fold. */
+function showFold(text, fold) {
+  const part = byId('folded');
+  part.hidden = !fold;
+  part.replaceChildren();
+  if (!fold) return;
+  const kinds = new Map(), holds = 'The answer, and all that is certified, holds for every text that folds to this one.';
+  for (const {utf16, to} of fold.places) {
+    const key = JSON.stringify([text.slice(...utf16), to]);
+    kinds.set(key, (kinds.get(key) || 0) + 1);
+  }
+  part.append(make('h3', {}, 'What is read'), make('p', {class: 'soft'}, fold.place_count
+    ? whole(fold.place_count) + (fold.place_count === 1 ? ' place was' : ' places were') + ' folded. ' + holds
+    : 'Nothing in this text is changed by the fold. ' + holds));
+  if (!fold.place_count) return;
+  part.append(make('p', {class: 'said', dir: 'auto', lang: ''}, visible(fold.text)));
+  const list = make('ul', {class: 'folds', 'aria-label': 'Characters that were folded'});
+  for (const [key, count] of [...kinds].slice(0, FOLDS)) {
+    const [from, to] = JSON.parse(key);
+    list.append(make('li', {}, isolated(visible(from)), ' (' + codes(from) + ') ', to ? 'became ' : 'was left out',
+      to ? isolated(visible(to)) : '', count > 1 ? ', ' + whole(count) + ' times' : ''));
+  }
+  part.append(list);
+  if (kinds.size > FOLDS || fold.place_count > fold.places.length) part.append(make('p', {class: 'soft'}, 'And others.'));
+  part.append(make('p', {class: 'soft'}, 'Steps of the fold: ' + fold.steps.replaceAll(',', ', ') + '; Unicode ' + fold.unicode + '.'));
+}
+
 /* ------------------------------------------------------------------ does it hold? */
 
 /* [kind, words] about both texts, once both are answered. */
@@ -580,6 +614,7 @@ async function ask(event) {
     if (ask.last !== mine) return;
     asked = {text, terms, words: words.words, lexicon: words.lexicon, slots: words.slots};
     byId('sides').hidden = false;
+    showFold(text, words.fold);
     showWords();
     askChanged();
     askSecond(text);

@@ -302,6 +302,7 @@ static safer_status finish_defense(cmp_setup *out, cmp_config *c, const char *me
     safer_method number;
     safer_status status = safer_method_parse(&number, method, error);
     if (status != SAFER_OK) return status;
+    if (number == SAFER_METHOD_GROUPS) return fail(c, error, "%s: compare has no votes of groups", where);
     out->certify.method = number;
     if (number != SAFER_METHOD_IBP && !out->kernel)
         return fail(c, error, "%s: \"kernel\" is missing: %s certifies a smoothed model", where, method);

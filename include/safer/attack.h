@@ -55,6 +55,13 @@ typedef struct safer_attack_options {
     safer_crew *crew;        /* of safer_attack and safer_attack_against: processes that share the work; NULL: alone */
     safer_deletion deletion; /* smoothed: draws delete tokens so often, as in safer_certify_options; zeros: nothing */
     uint64_t words; /* insert, outoflist: words of the lexicon, the most frequent, that are asked about, once; 2000 */
+
+    /* What a word and its replacement must have in common, of the methods that replace words (docs/attack.md). Borrowed
+     * for the call, of safer_attack_text for the first call. Not for safer_attack_against. */
+    const char *same_pos;  /* a folder with WordNet's index files: the same part of speech; NULL: any */
+    const char *vectors;   /* a file of word vectors, for the next two; NULL: none */
+    double min_cosine;     /* of the vectors of the two words, 0 to 1; 0: any */
+    double min_similarity; /* of the mean vectors of the 15 words around, before and after, 0 to 1; 0: any */
 } safer_attack_options;
 
 SAFER_OPTIONS(safer_attack_options);

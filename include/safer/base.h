@@ -97,12 +97,15 @@ typedef struct safer_progress {
 } safer_progress;
 
 /* How often draws delete a token (word, number, mark): with a chance, above 0, below 1, rounded to a fraction of 2^32;
- * or by the length of the text, so that `keep` tokens or more stay on average, and fewer than twice as many; zeros:
- * nothing is deleted. docs/edits.md */
+ * or by the length of the text, so that `keep` tokens of 256 stay on average, and of others by the square root; zeros:
+ * nothing is deleted. docs/edits.md. Or there are no draws: every token is in one of so many `groups`, and the text of
+ * each group is asked about: docs/groups.md */
 #define SAFER_KEEP 1000000
+#define SAFER_GROUPS 10000
 typedef struct safer_deletion {
     double chance;
-    size_t keep; /* 1 to SAFER_KEEP */
+    size_t keep;   /* 1 to SAFER_KEEP */
+    size_t groups; /* 1 to SAFER_GROUPS */
 } safer_deletion;
 
 /* "0.9" or "keep:25". */

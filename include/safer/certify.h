@@ -15,9 +15,10 @@ typedef enum safer_method {
     SAFER_METHOD_ADAPTIVE,  /* samples until decided, valid at any stopping time; enumerates when that is cheaper */
     SAFER_METHOD_BINOMIAL,  /* n samples, Clopper-Pearson */
     SAFER_METHOD_HOEFFDING, /* n samples, the paper's test */
-    SAFER_METHOD_IBP /* interval bounds of the model itself, not smoothed: bow, cnn, sums. No samples, no delta */
+    SAFER_METHOD_IBP,   /* interval bounds of the model itself, not smoothed: bow, cnn, sums. No samples, no delta */
+    SAFER_METHOD_GROUPS /* votes of groups of tokens: deletion.groups questions per text. No samples, no delta */
 } safer_method;
-SAFER_NAMED(safer_method); /* "adaptive", "binomial", "hoeffding", "ibp" */
+SAFER_NAMED(safer_method); /* "adaptive", "binomial", "hoeffding", "ibp", "groups" */
 
 /* What an attacker may do to tokens (words, numbers, marks) where draws delete them: docs/edits.md. */
 typedef enum safer_edit_kind {
@@ -51,7 +52,9 @@ typedef struct safer_certify_options {
     size_t shard, shards; /* safer_certify: only part `shard` of so many, from 1; zeros: all texts. See safer_merge */
     safer_crew *crew;     /* of safer_certify: processes that share the work; NULL: this one is alone */
     /* Draws delete every token (word, number, mark) so often; zeros: none. Then `certified` refers to so many edits of
-     * a kind as well, 1 to SAFER_EDITS (1), beside synonyms in up to `radius` words. docs/edits.md */
+     * a kind as well, 1 to SAFER_EDITS (1), beside synonyms in up to `radius` words. docs/edits.md. With the method
+     * `groups`, and only then, deletion.groups is how many groups vote; the seed is the key of the hash that sends
+     * tokens to groups. docs/groups.md */
     safer_deletion deletion;
     size_t edits;
     safer_edit_kind edit_kind;
@@ -69,7 +72,8 @@ typedef struct safer_certificate {
     int target;            /* the class that the certificate is about: the label, or the prediction */
     size_t words, slots;   /* in the text, and those of them that may change */
     size_t visible;        /* slots, from the first on, that the model can see before it stops reading */
-    int exact;             /* all draws were asked: nothing is estimated, if a remote model is a function of the text */
+    int exact;             /* all draws were asked, or all groups: nothing is estimated, if a remote model is a function
+                            * of the text */
     uint64_t n;            /* samples of the certificate; 0 when exact */
     const uint64_t *votes; /* of every class; NULL when exact */
     const double *shares;  /* of every class, approximately: votes/n, or the exact shares */
@@ -77,9 +81,11 @@ typedef struct safer_certificate {
     const double *margins; /* ibp: per class a lower bound on the target's lead, in logits, for all words; else NULL */
     double q[SAFER_RADII]; /* q_X at the reported radii, rounded up */
     int certified_at[SAFER_RADII];
-    int certified;    /* at the asked radius */
-    size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
-    uint64_t queries; /* vote_n + n; exact: the enumerated draws, of a remote model twice */
+    int certified; /* at the asked radius */
+    size_t radius; /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
+    uint64_t
+        queries; /* vote_n + n; exact: the enumerated draws, of a remote model twice; groups: those with tokens, and
+                       * 1 where any has none */
     double seconds;
     uint64_t vote_n;            /* separate samples that chose the prediction; 0 when exact */
     const uint64_t *vote_votes; /* of every class, in these samples; NULL when exact */
@@ -91,6 +97,7 @@ typedef struct safer_certificate {
     double q_edits[SAFER_EDITS + 1]; /* q of 0, 1 .. edits of the options, beside these synonyms, rounded up */
     int folded;                      /* the lexicon has a fold: all of the above is about the folded text, base too, */
     int unfolded;                    /* and this is the base model's answer for the text as it was given */
+    size_t groups;                   /* that voted: tokens, edits and q_edits are those of groups; 0: none */
 } safer_certificate;
 
 /* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
@@ -214,7 +221,8 @@ SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text
                                   void *context, safer_error *error);
 
 /* The same where tokens (words, numbers, marks) are deleted besides. Those that are kept have one space between
- * them. */
+ * them. With groups the draws are the texts of the groups, from number 0; there are no others, and `stage` does not
+ * matter. */
 SAFER_API safer_status safer_draw_deleting(const safer_lexicon *lexicon, const char *text, size_t length,
                                            safer_deletion deletion, safer_stage stage, uint64_t seed, uint64_t first,
                                            uint64_t count, safer_draw_function each, void *context, safer_error *error);
@@ -232,7 +240,7 @@ typedef struct safer_verification {
     int format;
     safer_method method;
     size_t radius;       /* what `certified` refers to */
-    double delta, alpha; /* as asked; 0 for ibp, which cannot err by chance */
+    double delta, alpha; /* as asked; 0 for ibp and groups, which cannot err by chance */
     int family_wise;     /* delta covers all texts together */
     const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
     size_t shard, shards;    /* which part of a run it is, from 1; zeros: a whole run */
@@ -254,6 +262,48 @@ SAFER_API safer_status safer_verify(safer_verification *out, const char *path, c
 SAFER_API safer_status safer_verify_crew(safer_verification *out, const char *path, const safer_model *model,
                                          const safer_lexicon *lexicon, const safer_data *data, int threads,
                                          safer_crew *crew, const safer_progress *progress, safer_error *error);
+
+/* Which kernel suits a lexicon on labelled texts: "representative", "component" and, where a component has more words
+ * than that, "topk:100" and "topk:250". */
+#define SAFER_KERNEL_TRIALS 4
+
+/* One kernel that was tried. */
+typedef struct safer_kernel_trial {
+    char kernel[16];
+    size_t smoothed_correct;   /* of the held-out texts */
+    size_t certified_answered; /* of these, as in safer_summary, for any number of words */
+    uint64_t queries;
+    double seconds; /* training included */
+} safer_kernel_trial;
+
+/* What was tried, and what came of it. */
+typedef struct safer_kernel_choice {
+    const char *untried;      /* why nothing was tried, and the kernel is "representative" (static); NULL: it was */
+    size_t labelled;          /* texts of the data that have a label */
+    size_t trained, held_out; /* of these, learned from and certified */
+    size_t trial_count, best; /* the number of the trial that was the best */
+    safer_kernel_trial trials[SAFER_KERNEL_TRIALS];
+} safer_kernel_choice;
+
+typedef struct safer_choose_options {
+    size_t size;
+    size_t most_texts; /* of more labelled texts so many are used, chosen at random; 10000, at least 200 */
+    uint64_t seed;     /* of that choice, the training and the draws; 1 */
+    int threads;       /* 0: all cores; the result does not depend on it */
+    safer_progress progress;
+} safer_choose_options;
+
+SAFER_OPTIONS(safer_choose_options);
+
+/* The same words and synonyms with the kernel that certifies most: for each kernel an n-gram classifier is trained on
+ * nine tenths of the labelled texts and certifies the others, every 10th of each class. The kernel with the most texts
+ * certified and answered wins; of equals the one that is listed first. The lexicon's provenance says so
+ * ("kernel_choice"). Give training data: what is chosen on test data looks too good on them. Where nothing can be
+ * tried (`data` is NULL, has fewer than two classes or 200 labelled texts; no word has a synonym) it is
+ * "representative". Models are kept in a temporary folder ($TMPDIR, or /tmp) meanwhile. `choice` may be NULL. */
+SAFER_API safer_status safer_lexicon_choose(safer_lexicon **out, safer_kernel_choice *choice,
+                                            const safer_lexicon *lexicon, const safer_data *data,
+                                            const safer_choose_options *options, safer_error *error);
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,8 @@ typedef struct safer_lexicon_options {
     size_t size;
     const char *vectors; /* build: word vectors, GloVe text or word2vec binary. import: optional, ranks topk */
     const char *table;   /* import: {"word": ["synonym", ...]} (JSON) or word<TAB>synonyms (text) */
-    const char *wordnet; /* import: a folder with WordNet's data.noun, data.verb, data.adj, data.adv */
+    const char *wordnet; /* a folder with WordNet's data.noun, data.verb, data.adj, data.adv. import: its synonyms.
+                            build: its synonyms and antonyms are constraints, beside those of the files below */
 
     const char *vocab;             /* a list, one word per line: only these words count. May be NULL */
     const char *const *vocab_from; /* data sets; only words seen in them are kept */
@@ -50,7 +51,8 @@ typedef struct safer_lexicon_options {
     const char *exclude; /* file: per line a word (loses all its pairs) or a pair (not synonyms). May be NULL */
     const char *protect; /* file: words that are never substituted, beside function_words. May be NULL */
 
-    const char *kernel; /* "topk:K", "component", "representative"; topk:100 */
+    const char *kernel; /* "topk:K", "component", "representative"; "auto" (the default): representative, until
+                           safer_lexicon_choose has found a better one on labelled texts */
     int threads;        /* 0: all cores */
     safer_progress progress;
 

@@ -16,6 +16,7 @@ typedef struct safer_model safer_model;
 /* Loads a model file written by safer_train, or a directory as HuggingFace has them: a classifier of
  * the kind of BERT (config.json, the tokenizer's files, model.safetensors; docs/models.md lists which), or a sum
  * of models (a file of JSON). */
+#define SAFER_SUM_MEMBERS 64 /* of a sum, at most */
 SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
 SAFER_API void safer_model_free(safer_model *model);
 

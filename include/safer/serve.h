@@ -15,7 +15,8 @@ typedef struct safer_server safer_server;
 
 typedef struct safer_serve_options {
     size_t size;
-    int fixed_seed;    /* use the seed of `certify` and show it to clients; else it is random and a secret */
+    int fixed_seed;    /* use the seed of `certify` and show it to clients; else it is random and a secret. Groups have
+                        * that of `certify` in any case: it belongs to the classifier */
     const char *host;  /* an address to bind to; "127.0.0.1" */
     uint16_t port;     /* 0: any free one; 8080 */
     const char *token; /* bearer token that clients must send, 16 visible ASCII characters or more; NULL: no token */

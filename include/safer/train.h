@@ -113,7 +113,7 @@ typedef struct safer_train_options {
     const char *device;
 
     /* Every token (word, number, mark) of a draw is deleted so often: for certificates with the same `deletion`.
-     * Zeros: none is. Not with a defense. */
+     * Zeros: none is. With groups every draw keeps one of so many, by another hash each time. Not with a defense. */
     safer_deletion deletion;
 } safer_train_options;
 
@@ -133,6 +133,32 @@ SAFER_OPTIONS(safer_train_options);
  * it, while training, a checkpoint that ends with the run. `report` may be NULL. */
 SAFER_API safer_status safer_train(const char *output, const safer_train_options *options, safer_train_report *report,
                                    safer_error *error);
+
+/* How the weights of a sum of models are found. */
+typedef struct safer_sum_options {
+    size_t size;
+    int bounds;    /* for certificates by bounds (SAFER_METHOD_IBP): by what members prove, not by what they answer */
+    uint64_t seed; /* of the draw of every text that members read, with a lexicon and without `bounds`; 1 */
+    int threads;   /* 0: as many as there are cores; the result does not depend on it */
+    safer_progress progress;
+} safer_sum_options;
+
+SAFER_OPTIONS(safer_sum_options);
+
+typedef struct safer_sum_result {
+    size_t members, texts;
+    double weights[SAFER_SUM_MEMBERS]; /* of every member; 0: it does not help, and is left out */
+    double before,
+        after; /* the share of the texts that the sum answers rightly, or certifies: with its own weights, with
+                           * these */
+} safer_sum_result;
+
+/* Finds the weights of `model`, a sum of models opened from the file `input`, on labelled texts that no member was
+ * trained on, and writes the sum with them to `output`, beside it. Members read texts as the lexicon draws them (NULL:
+ * as they are). docs/models.md */
+SAFER_API safer_status safer_sum_fit(safer_sum_result *out, const char *output, const char *input,
+                                     const safer_model *model, const safer_data *data, const safer_lexicon *lexicon,
+                                     const safer_sum_options *options, safer_error *error);
 
 #ifdef __cplusplus
 }

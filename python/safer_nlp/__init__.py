@@ -29,11 +29,11 @@ from ._model import Device, Model, Predict, Traffic, devices
 from ._report import Comparison, compare, report
 from ._results import Certificate, ClassSummary, Prediction, Results, Summary, Verification
 from ._serve import Server, serve
-from ._train import Training, average, convert, train
+from ._train import SumFit, Training, average, convert, fit_sum, train
 from ._version import __version__
 
 __all__ = ["Against", "Attack", "AttackSummary", "Attacks", "CallbackError", "CancelledError", "Certificate", "Change", "ClassSummary",
            "Comparison", "Data", "Device", "Error", "Gate", "InputError", "InvalidError", "Lexicon", "LexiconInfo", "Model",
-           "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Server", "Smoothed", "Summary", "Survey",
+           "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Server", "Smoothed", "SumFit", "Summary", "Survey",
            "Traffic", "Training", "Verification", "Word", "__version__", "attack", "attack_against", "average", "certify", "compare",
-           "convert", "devices", "draws", "evidence", "load_data", "merge", "report", "serve", "train", "verify"]
+           "convert", "devices", "draws", "evidence", "fit_sum", "load_data", "merge", "report", "serve", "train", "verify"]

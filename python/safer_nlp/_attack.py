@@ -99,6 +99,7 @@ class Against:
     resumed: int
     shard: Optional[Tuple[int, int]]  #: (K, N): the part of the run that was attacked; None: all of it
     deletion: Union[float, str]  #: the chance with which the run's draws delete tokens, or "keep:25"; 0: they do not
+    groups: Optional[int]  #: of words that vote in place of draws; None: there are none
     certified_edits: int  #: then: texts certified against 1 edit or more
     words: int  #: and words that were asked about once for all texts, beside `queries`
 
@@ -183,7 +184,9 @@ class Attacks(Sequence[Attack]):
 
 
 def _options(*, method: str, smoothed: bool, n: int, radius: Radius, max_queries: int, population: int, iterations: int, tries: int,
-             alpha: float, seed: int, threads: int, shard: Union[str, Tuple[int, int], None], delete: Union[float, str], words: int) -> c.AttackOptions:
+             alpha: float, seed: int, threads: int, shard: Union[str, Tuple[int, int], None], delete: Union[float, str], words: int,
+             groups: Optional[int] = None, same_pos: Optional[Path] = None, vectors: Optional[Path] = None, min_cosine: float = 0,
+             min_similarity: float = 0) -> c.AttackOptions:
     o = default_options("attack", c.AttackOptions)
     for name, value in (("n", n), ("max_queries", max_queries), ("seed", seed), ("threads", threads), ("words", words)):
         if value < 0 or value >= 2**63:
@@ -191,14 +194,17 @@ def _options(*, method: str, smoothed: bool, n: int, radius: Radius, max_queries
     o.method, o.smoothed, o.n, o.radius, o.max_queries = choice("attack_method", method), smoothed, n, radius_to_c(radius), max_queries
     o.population, o.iterations, o.tries, o.alpha, o.seed, o.threads = population, iterations, tries, alpha, seed, threads
     o.shard, o.shards = shard_numbers(shard)
-    o.deletion, o.words = deletion_of(delete), words
+    o.deletion, o.words = deletion_of(delete, groups), words
+    o.same_pos, o.vectors, o.min_cosine, o.min_similarity = optional_bytes(same_pos), optional_bytes(vectors), min_cosine, min_similarity
     return o
 
 
 def attack(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *,
            method: str = "textfooler", smoothed: bool = False, n: int = 200, radius: Radius = "all", max_queries: int = 0,
            population: int = 60, iterations: int = 40, tries: int = 100, alpha: float = 0.001, seed: int = 1, batch: int = 256,
-           delete: Union[float, str] = 0, words: int = 2000, classes: Optional[Sequence[Any]] = None, random: bool = False, function: bool = False, cache: bool = False,
+           delete: Union[float, str] = 0, groups: Optional[int] = None, words: int = 2000, same_pos: Optional[Path] = None,
+           vectors: Optional[Path] = None, min_cosine: float = 0, min_similarity: float = 0, classes: Optional[Sequence[Any]] = None, random: bool = False,
+           function: bool = False, cache: bool = False,
            output: Optional[Path] = None, resume: bool = False, ids: Optional[Sequence[Any]] = None, model_name: Optional[str] = None,
            threads: int = 0, shard: Union[str, Tuple[int, int], None] = None, progress: ProgressOption = None) -> Attacks:
     """Looks, text by text, for words to exchange for synonyms, to spell otherwise, to put in, to take out or to replace so
@@ -211,8 +217,14 @@ def attack(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = Non
     :param smoothed: attack the smoothed classifier, not the model itself
     :param n: smoothed: draws that vote on a new text
     :param radius: words that may change, or edits: a number, or "all"
+    :param groups: smoothed: so many groups of words vote in place of draws; `seed` is then that of the certificates
     :param delete: smoothed: the chance with which draws delete every word, number and mark, or "keep:25", by length; 0: they do not
     :param words: of insert and outoflist: words of the lexicon that are tried, the most frequent
+    :param same_pos: of textfooler, genetic, pwws, random and outoflist, as the next three: a folder with WordNet's index files; words are
+        replaced only by the same part of speech
+    :param vectors: a file of word vectors, for:
+    :param min_cosine: of the vectors of a word and its replacement, at least; 0: any
+    :param min_similarity: of the mean vectors of the 15 words around a replacement, before and after, at least; 0: any
     :param max_queries: texts that a search may ask about; smoothed: at least n; 0: any number
     :param population: of genetic
     :param iterations: of genetic
@@ -222,7 +234,7 @@ def attack(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = Non
     lexicon = need_lexicon(lexicon)
     o = _options(method=method, smoothed=smoothed, n=n, radius=radius, max_queries=max_queries, population=population,
                  iterations=iterations, tries=tries, alpha=alpha, seed=seed, threads=threads, shard=shard, delete=delete,
-                 words=words)
+                 groups=groups, words=words, same_pos=same_pos, vectors=vectors, min_cosine=min_cosine, min_similarity=min_similarity)
     if resume and output is None:
         raise InvalidError("resume: there is no output to continue")
     listed, labels, ids = rows_of(texts, labels, ids)
@@ -276,5 +288,5 @@ def attack_against(run: Path, predict: Predict, texts: Texts, labels: Optional[S
         if model is not predict:
             model.close()
     known = {member.name: getattr(found, member.name) for member in fields(Against)}
-    known.update(deletion=deletion_name(found.deletion), alarm=bool(found.alarm), shard=(found.shard, found.shards) if found.shards else None)
+    known.update(deletion=deletion_name(found.deletion), groups=found.deletion.groups or None, alarm=bool(found.alarm), shard=(found.shard, found.shards) if found.shards else None)
     return Against(**known)

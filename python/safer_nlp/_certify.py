@@ -28,7 +28,7 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
             output: "Union[str, os.PathLike[str], None]" = None, resume: bool = False, unlabelled: bool = False,
             family_wise: bool = False, ids: Optional[Sequence[Any]] = None, model_name: Optional[str] = None,
             threads: int = 0, shard: Union[str, Tuple[int, int], None] = None, delete: Union[float, str] = 0.0, edits: int = 1,
-            edit_kind: str = "any") -> Results:
+            edit_kind: str = "any", groups: Optional[int] = None) -> Results:
     """Certifies a classifier: for every text, whether any exchange of words for their synonyms
     could change what the smoothed classifier says.
 
@@ -70,9 +70,11 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
     :param shard: only a part of the texts: (K, N) or "K/N", of every N texts the K-th, from 1; "auto" and "auto/N": as
         `safer certify --shard` takes them from Slurm or Kubernetes. All machines get all texts; :func:`merge` puts
         their outputs together
-    :param delete: draws delete every word, number and mark with this chance, or by length: "keep:25" keeps 25 to 50 of them on
-                   average; then `certified` refers to edits as well
-    :param edits: with `delete`: words, numbers and marks that may be edited besides, at most
+    :param delete: draws delete every word, number and mark with this chance, or by length: "keep:25" keeps 25 of 256
+                   on average, and 50 of 1,024; then `certified` refers to edits as well
+    :param groups: no draws: every word, number and mark is in one of so many groups, each group votes, and the certificate is exact;
+                   `seed` is then the key of the hash that sends words to groups. For models that are dear to ask
+    :param edits: with `delete` or `groups`: words, numbers and marks that may be edited besides, at most
     :param edit_kind: what an edit may be: "any", "replace", "insert" or "delete"
 
     Exceptions of `predict` are passed on unchanged. Ctrl-C stops between two texts, or inside
@@ -81,7 +83,7 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
     lexicon = need_lexicon(lexicon)
     listed, labels, ids = rows_of(texts, labels, ids)
     o = certify_options(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, seed=seed, threads=threads, delete=delete,
-                 edits=edits, edit_kind=edit_kind)
+                 edits=edits, edit_kind=edit_kind, groups=groups)
     o.unlabelled, o.family_wise = unlabelled, family_wise
     o.shard, o.shards = shard_numbers(shard)
     if resume and output is None:
@@ -196,7 +198,7 @@ class Smoothed:
 
     Options are those of :func:`certify`. Each call of :meth:`predict` takes a fresh seed from
     the system unless `seed` is given: an attacker who knows the seed could search for texts on
-    which the sample happens to err. Any number of threads may use one; with a function of
+    which the sample happens to err. Where `groups` vote nothing is drawn, and the seed is 1 unless given. Any number of threads may use one; with a function of
     Python they take turns.
 
     >>> smoothed = safer.Smoothed(pipeline, lexicon)
@@ -208,11 +210,12 @@ class Smoothed:
     def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000,
                  n0: Optional[int] = None, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all",
                  seed: Optional[int] = None, batch: int = 256, random: bool = False, function: bool = False, cache: bool = False,
-                 threads: int = 0, delete: Union[float, str] = 0.0, edits: int = 1, edit_kind: str = "any") -> None:
+                 threads: int = 0, delete: Union[float, str] = 0.0, edits: int = 1, edit_kind: str = "any",
+                 groups: Optional[int] = None) -> None:
         self.lexicon = need_lexicon(lexicon)
         self._options: Dict[str, Any] = dict(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, threads=threads, delete=delete,
-                                             edits=edits, edit_kind=edit_kind)
-        self._seed = seed
+                                             edits=edits, edit_kind=edit_kind, groups=groups)
+        self._seed = 1 if seed is None and groups is not None else seed  # the classifier depends on it
         self._model = as_model(predict, classes, [], batch=batch, cache=cache, random=random, declared=function)
         self._batch = draws_at_once(self._model, batch)
         certify_options(seed=seed or 0, **self._options)  # refuses what is impossible now
@@ -255,7 +258,7 @@ class Smoothed:
         return Prediction(label, vote, k.bound, bool(k.certified) and label is not None,
                           0 if label is None else radius_from_c(k.radius), dict(zip(names, k.shares[:len(names)])), bool(k.exact),
                           ASSUMES if k.exact and is_remote(self._model) else (), k.words, k.slots, k.queries, k.seconds, seed,
-                          (0 if label is None else k.edits) if k.deletion else None)
+                          (0 if label is None else k.edits) if k.deletion or k.groups else None)
 
     def __repr__(self) -> str:
         return f"<safer_nlp.Smoothed, classes {self._model.classes.describe()}, {self.lexicon!r}>"

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
-from ._data import Data, Texts, encode, encode_texts, make_data, rows_of
+from ._answers import label_name
+from ._data import Data, DataHandle, Texts, as_list, encode, encode_texts, make_data, rows_of
 from ._errors import InvalidError
 from ._guard import Guard, ProgressOption
 from ._handle import Handle
@@ -131,18 +132,20 @@ class Lexicon(Handle):
               threshold: Optional[float] = None, metric: Optional[str] = None, simlex: Optional[Path] = None,
               exclude: Optional[Path] = None, protect: Optional[Path] = None, kernel: Optional[str] = None,
               fold: Optional[str] = None, dropped: Optional[Path] = None, function_words: bool = True, keep_antonyms: bool = False,
-              max_component: int = 0, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+              max_component: int = 0, wordnet: Optional[Path] = None, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
         """From word vectors: every pair at least `threshold` similar is a pair of synonyms.
 
         The options are those of `safer lexicon build`; None stands for its default. English function words are protected
         unless `function_words` is false (`--protect none`).
+        The `kernel` is by default "auto": the one that certifies most of a tenth of the first of `vocab_from`, where it has
+        labels (:meth:`choose`), else "representative".
         `synonyms` and `antonyms` take one path or several; so does `vocab_from`, which also takes what :func:`load_data`
         returns and tables, such as a DataFrame. `progress` is as in :func:`safer_nlp.certify`."""
         return cls._make("safer_lexicon_build", progress, vectors=vectors, vocab=vocab, vocab_from=vocab_from, min_count=min_count,
                          repair=repair, synonyms=synonyms, antonyms=antonyms, counterfit=counterfit,
                          all_but_the_top=all_but_the_top, threshold=threshold, metric=metric, simlex=simlex, exclude=exclude,
                          protect=protect, kernel=kernel, fold=fold, dropped=dropped, function_words=function_words, keep_antonyms=keep_antonyms,
-                         max_component=max_component, threads=threads)
+                         max_component=max_component, wordnet=wordnet, threads=threads)
 
     @classmethod
     def import_(cls, table: Optional[Path] = None, *, wordnet: Optional[Path] = None, vectors: Optional[Path] = None,
@@ -189,7 +192,46 @@ class Lexicon(Handle):
             o.progress = guard.progress
             address = make(function, byref(o), byref(report))
         guard.check()
-        return cls(address, _report_dict(report))
+        made = cls(address, _report_dict(report))
+        first = o.vocab_from[0] if o.vocab_from_count else None
+        if o.kernel != b"auto" or (first and os.path.exists(first) and not os.path.isfile(first) and not os.path.isdir(first)):
+            return made  # a pipe cannot be read again: "representative"
+        with made:
+            if first is None:
+                return made._choose(None, None, 1, o.threads, progress)
+            reading = default_options("data", c.DataOptions)
+            reading.repair = o.repair
+            with DataHandle(make("safer_data_load", first, byref(reading))) as data:
+                return made._choose(data, None, 1, o.threads, progress)
+
+    def choose(self, texts: Texts, labels: Optional[Sequence[Any]] = None, *, most_texts: Optional[int] = None, seed: int = 1,
+               threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+        """The same words and synonyms with the kernel that certifies most, as `safer lexicon build --kernel auto` finds it:
+        for each kernel an n-gram classifier learns from nine tenths of the texts and certifies the rest. What was tried is in
+        `report["kernel_choice"]`. Give training data, not the texts that will be certified.
+
+        :param texts: texts, or :class:`safer_nlp.Data` or a table, which have their labels with them
+        :param labels: a label for each
+        :param most_texts: of more so many are used, chosen at random; 10,000"""
+        listed, names, _ = rows_of(texts, labels, None)
+        encoded = encode_texts(listed)
+        strings = None if names is None else [None if name is None else label_name(name) for name in as_list(names, "labels")]
+        with make_data(encoded, strings, None) as data:
+            return self._choose(data, most_texts, seed, threads, progress)
+
+    def _choose(self, data: Optional[DataHandle], most_texts: Optional[int], seed: int, threads: int, progress: ProgressOption) -> "Lexicon":
+        if not 0 <= seed < 2**63:
+            raise InvalidError(f"seed: {seed}")
+        o = default_options("choose", c.ChooseOptions)
+        if most_texts is not None:
+            o.most_texts = most_texts
+        o.seed, o.threads = seed, threads
+        found = c.KernelChoice()
+        with Guard(progress) as guard:
+            o.progress = guard.progress
+            address = make("safer_lexicon_choose", byref(found), self._pointer, None if data is None else data._pointer, byref(o))
+        guard.check()
+        return Lexicon(address, {**(self.report or {}), "kernel_choice": _choice_dict(found)})
 
     def with_kernel(self, kernel: str, *, threads: int = 0) -> "Lexicon":
         """The same words and synonyms with another kernel: "topk:K", "component", "representative"."""
@@ -368,6 +410,13 @@ def _from_bytes(image: bytes, name: str) -> Lexicon:
         with open(path, "wb") as file:
             file.write(image)
         return Lexicon.load(path)  # it stays mapped
+
+
+def _choice_dict(choice: c.KernelChoice) -> Mapping[str, Any]:
+    trials = [{"kernel": t.kernel.decode(), **{name: getattr(t, name) for name, *_ in c.KernelTrial._fields_[1:]}}
+              for t in choice.trials[:choice.trial_count]]
+    return {"untried": choice.untried.decode() if choice.untried else None, "labelled": choice.labelled, "trained": choice.trained,
+            "held_out": choice.held_out, "trials": trials}
 
 
 def _report_dict(report: c.LexiconReport) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t,
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _structs as c
-from ._errors import check
+from ._errors import InvalidError, check
 from ._version import __version__
 
 SONAME = "libsafer.so." + ".".join(__version__.split(".")[:2 if __version__.startswith("0.") else 1])
@@ -45,6 +45,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_lexicon_build": (c_int, [_OUT, POINTER(c.LexiconOptions), POINTER(c.LexiconReport), _ERROR]),
     "safer_lexicon_import": (c_int, [_OUT, POINTER(c.LexiconOptions), POINTER(c.LexiconReport), _ERROR]),
     "safer_lexicon_with_kernel": (c_int, [_OUT, c_void_p, c_char_p, c_int, _ERROR]),
+    "safer_choose_options_init": (None, [POINTER(c.ChooseOptions), c_size_t]),
+    "safer_lexicon_choose": (c_int, [_OUT, POINTER(c.KernelChoice), c_void_p, c_void_p, POINTER(c.ChooseOptions), _ERROR]),
     "safer_lexicon_open": (c_int, [_OUT, c_char_p, _ERROR]),
     "safer_lexicon_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "safer_lexicon_free": (None, [c_void_p]),
@@ -80,6 +82,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_model_average": (c_int, [c_char_p, POINTER(c_char_p), c_size_t, _ERROR]),
     "safer_train_options_init": (None, [POINTER(c.TrainOptions), c_size_t]),
     "safer_train": (c_int, [c_char_p, POINTER(c.TrainOptions), POINTER(c.TrainReport), _ERROR]),
+    "safer_sum_options_init": (None, [POINTER(c.SumOptions), c_size_t]),
+    "safer_sum_fit": (c_int, [POINTER(c.SumResult), c_char_p, c_char_p, c_void_p, c_void_p, c_void_p, POINTER(c.SumOptions), _ERROR]),
     "safer_reported_radius": (c_size_t, [c_size_t]),
     "safer_certify_options_init": (None, [POINTER(c.CertifyOptions), c_size_t]),
     "safer_certify_text": (c_int, [POINTER(c.Certificate), _OUT, c_void_p, c_void_p, c_char_p, c_size_t, c_int,
@@ -204,12 +208,15 @@ def choice(kind: str, name: str) -> int:
     return value.value
 
 
-def deletion_of(delete: Union[float, str]) -> c.Deletion:
-    """A chance, whose range the library checks where it is used, or "keep:25"."""
+def deletion_of(delete: Union[float, str], groups: Optional[int] = None) -> c.Deletion:
+    """A chance, whose range the library checks where it is used, or "keep:25"; or a number of groups."""
+    if groups is not None and groups < 1:
+        raise InvalidError(f"groups: {groups}; 1 or more, or None")
     if not isinstance(delete, str):
-        return c.Deletion(delete, 0)
+        return c.Deletion(delete, 0, groups or 0)
     found = c.Deletion()
     call("safer_deletion_parse", byref(found), delete.encode(errors="replace"))
+    found.groups = groups or 0
     return found
 
 

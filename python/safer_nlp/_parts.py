@@ -48,18 +48,18 @@ def need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
 
 
 def certify_options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int,
-             delete: Union[float, str], edits: int, edit_kind: str) -> c.CertifyOptions:
+             delete: Union[float, str], edits: int, edit_kind: str, groups: Optional[int]) -> c.CertifyOptions:
     """The library checks ranges; here is what ctypes would cut to fit."""
     o = default_options("certify", c.CertifyOptions)
     n0 = n0 or 0  # as many as n
     for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads), ("edits", edits)):
         if value < 0 or value >= 2**63:
             raise InvalidError(f"{name}: {value}")
-    o.method, o.n, o.n0, o.delta, o.alpha = choice("method", method), n, n0, delta, alpha
+    o.method, o.n, o.n0, o.delta, o.alpha = choice("method", "groups" if groups is not None and method == "adaptive" else method), n, n0, delta, alpha
     o.radius, o.seed, o.threads = radius_to_c(radius), seed, threads
-    o.deletion, o.edits, o.edit_kind = deletion_of(delete), edits, choice("edit_kind", edit_kind)
-    if not (o.deletion.chance or o.deletion.keep) and (edits != 1 or edit_kind != "any"):
-        raise InvalidError("edits: without delete no edit can be certified")
+    o.deletion, o.edits, o.edit_kind = deletion_of(delete, groups), edits, choice("edit_kind", edit_kind)
+    if not (o.deletion.chance or o.deletion.keep or o.deletion.groups) and (edits != 1 or edit_kind != "any"):
+        raise InvalidError("edits: without delete or groups no edit can be certified")
     return o
 
 

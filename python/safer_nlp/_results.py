@@ -134,7 +134,7 @@ class Verification(Summary):
 
     format: int = 0  #: the version of the run's format
     radius: Radius = "all"  #: what `certified` refers to
-    delta: float = 0.0  #: as the run was asked for; 0 for interval bounds, which cannot err by chance
+    delta: float = 0.0  #: as the run was asked for; 0 for interval bounds and groups, which cannot err by chance
     family_wise: bool = False  #: delta covers all texts together
     alpha: float = 0.0  #: as delta, of the answers
     checked: Tuple[str, ...] = ()
@@ -142,6 +142,7 @@ class Verification(Summary):
     shard: Optional[Tuple[int, int]] = None  #: (K, N): it is part K of N; None: it is a whole run
     delete: Union[float, str] = 0.0  #: the chance that a draw deletes a word, number or mark, or "keep:25"
     edits: int = 0  #: what `certified` refers to besides
+    groups: Optional[int] = None  #: of words that voted in place of draws; None: there were none
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,8 @@ def verification(v: c.Verification, predict_seconds: Optional[float] = None, tra
     phrases = ([phrase.decode() for phrase in found if phrase] for found in (v.checked, v.not_checked))
     return Verification(**{member.name: getattr(s, member.name) for member in dataclasses.fields(s)}, format=v.format,
                         radius=radius_from_c(v.radius), delta=v.delta, family_wise=bool(v.family_wise), alpha=v.alpha, checked=tuple(next(phrases)), not_checked=tuple(next(phrases)),
-                        shard=(v.shard, v.shards) if v.shards else None, delete=deletion_name(v.deletion), edits=v.edits)
+                        shard=(v.shard, v.shards) if v.shards else None, delete=deletion_name(v.deletion), edits=v.edits,
+                        groups=v.deletion.groups or None)
 
 
 _FIELDS = [member.name for member in dataclasses.fields(Certificate)]

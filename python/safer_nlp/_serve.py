@@ -71,7 +71,7 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
           without_token: bool = False, classes: Optional[Sequence[Any]] = None, n: int = 5000, n0: Optional[int] = None,
           delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all", seed: Optional[int] = None,
           batch: int = 256, random: bool = False, function: bool = False, cache: bool = False, threads: int = 0, delete: Union[float, str] = 0.0,
-          edits: int = 1, edit_kind: str = "any", max_body: Optional[int] = None, max_text: Optional[int] = None,
+          edits: int = 1, edit_kind: str = "any", groups: Optional[int] = None, max_body: Optional[int] = None, max_text: Optional[int] = None,
           max_texts: Optional[int] = None, queue: Optional[int] = None, connections: Optional[int] = None,
           deadline: Optional[float] = None, patience: Optional[float] = None, client_connections: Optional[int] = None,
           client_rate: Optional[float] = None, log: Optional[Callable[[str], Any]] = None, log_texts: bool = False,
@@ -84,7 +84,7 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
     :param port: 0: any that is free
     :param token: a bearer token that clients must send, at least 16 characters; needed where `host` is no loopback
         address, unless `without_token`
-    :param seed: of all draws, shown to clients; None: random, and a secret
+    :param seed: of all draws, shown to clients; None: random, and a secret; with `groups`: 1
     :param max_body: bytes of a request; None, here and below: the default of `safer serve`
     :param max_text: bytes of a text
     :param max_texts: of a request
@@ -99,9 +99,10 @@ def serve(predict: Predict, lexicon: Lexicon, *, host: str = "127.0.0.1", port: 
     :param second: another model, which requests may name (`"model": "second"`) and the page asks beside the first
     """
     lexicon = need_lexicon(lexicon)
+    seed = 1 if seed is None and groups is not None else seed  # the classifier depends on it
     model = as_model(predict, classes, [], batch=batch, cache=cache, random=random, declared=function)
     certify = certify_options(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, seed=seed or 0, threads=threads,
-                              delete=delete, edits=edits, edit_kind=edit_kind)
+                              delete=delete, edits=edits, edit_kind=edit_kind, groups=groups)
     certify.batch = draws_at_once(model, batch)
     if isinstance(model, FunctionModel):
         model.from_any_thread = True

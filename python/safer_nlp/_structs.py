@@ -9,6 +9,7 @@ DEFAULT = -1
 RADII = 6
 PHRASES = 12
 EDITS = 64
+SUM_MEMBERS = 64
 ALL = c_size_t(-1).value
 
 PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, c_uint64)
@@ -75,6 +76,20 @@ class LexiconReport(Structure):
                                                 "cut_for_antonyms", "cut_for_size"))]
 
 
+class KernelTrial(Structure):
+    _fields_ = [("kernel", c_char * 16), ("smoothed_correct", c_size_t), ("certified_answered", c_size_t), ("queries", c_uint64),
+                ("seconds", c_double)]
+
+
+class KernelChoice(Structure):
+    _fields_ = [("untried", c_char_p), ("labelled", c_size_t), ("trained", c_size_t), ("held_out", c_size_t), ("trial_count", c_size_t),
+                ("best", c_size_t), ("trials", KernelTrial * 4)]
+
+
+class ChooseOptions(Structure):
+    _fields_ = [("size", c_size_t), ("most_texts", c_size_t), ("seed", c_uint64), ("threads", c_int), ("progress", Progress)]
+
+
 class LexiconInfo(Structure):
     _fields_ = [("words", c_size_t), ("pairs", c_size_t), ("words_with_synonyms", c_size_t), ("mean_synonyms", c_double),
                 ("components", c_size_t), ("largest_components", c_size_t * 10), ("kernel_rows", c_size_t),
@@ -101,7 +116,7 @@ class Traffic(Structure):
 
 
 class Deletion(Structure):
-    _fields_ = [("chance", c_double), ("keep", c_size_t)]
+    _fields_ = [("chance", c_double), ("keep", c_size_t), ("groups", c_size_t)]
 
 
 class CertifyOptions(Structure):
@@ -118,7 +133,7 @@ class Certificate(Structure):
                 ("q", c_double * RADII), ("certified_at", c_int * RADII), ("certified", c_int), ("radius", c_size_t),
                 ("queries", c_uint64), ("seconds", c_double), ("vote_n", c_uint64), ("vote_votes", POINTER(c_uint64)),
                 ("deletion", c_double), ("tokens", c_size_t), ("edits", c_size_t), ("q_edits", c_double * (EDITS + 1)),
-                ("folded", c_int), ("unfolded", c_int)]
+                ("folded", c_int), ("unfolded", c_int), ("groups", c_size_t)]
 
 
 class Figure(Structure):
@@ -195,11 +210,20 @@ class TrainReport(Structure):
                 ("loss", c_double), ("dev_accuracy", c_double), ("seconds", c_double), ("tokens_per_second", c_double)]
 
 
+class SumOptions(Structure):
+    _fields_ = [("size", c_size_t), ("bounds", c_int), ("seed", c_uint64), ("threads", c_int), ("progress", Progress)]
+
+
+class SumResult(Structure):
+    _fields_ = [("members", c_size_t), ("texts", c_size_t), ("weights", c_double * SUM_MEMBERS), ("before", c_double), ("after", c_double)]
+
+
 class AttackOptions(Structure):
     _fields_ = [("size", c_size_t), ("method", c_int), ("smoothed", c_int), ("n", c_uint64), ("radius", c_size_t), ("max_queries", c_uint64),
                 ("population", c_int), ("iterations", c_int), ("tries", c_int), ("alpha", c_double), ("seed", c_uint64), ("threads", c_int),
                 ("batch", c_size_t), ("each", RECORD), ("each_context", c_void_p), ("progress", Progress), ("shard", c_size_t),
-                ("shards", c_size_t), ("crew", c_void_p), ("deletion", Deletion), ("words", c_uint64)]
+                ("shards", c_size_t), ("crew", c_void_p), ("deletion", Deletion), ("words", c_uint64), ("same_pos", c_char_p),
+                ("vectors", c_char_p), ("min_cosine", c_double), ("min_similarity", c_double)]
 
 
 class AttackSummary(Structure):
@@ -256,6 +280,8 @@ IN_C = {Error: "safer_error", Progress: "safer_progress", Device: "safer_device"
         CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Figure: "safer_figure",
         ClassSummary: "safer_class_summary", Summary: "safer_summary", Verification: "safer_verification", Gate: "safer_gate",
         Recall: "safer_recall", EvidenceOptions: "safer_evidence_options", Survey: "safer_survey", TrainOptions: "safer_train_options",
-        TrainReport: "safer_train_report", AttackOptions: "safer_attack_options", AttackSummary: "safer_attack_summary",
+        TrainReport: "safer_train_report", SumOptions: "safer_sum_options", SumResult: "safer_sum_result",
+        AttackOptions: "safer_attack_options", AttackSummary: "safer_attack_summary",
         AgainstSummary: "safer_against_summary", Comparison: "safer_comparison", ReportOptions: "safer_report_options",
-        ServeOptions: "safer_serve_options"}
+        ServeOptions: "safer_serve_options", KernelTrial: "safer_kernel_trial", KernelChoice: "safer_kernel_choice",
+        ChooseOptions: "safer_choose_options"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 from ctypes import Structure, byref
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
 from ._answers import is_missing, label_name
@@ -36,6 +36,7 @@ class Training:
 def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *, arch: str = "cnn",
           dev: Union[Data, Tuple[Sequence[str], Sequence[Any]], None] = None, lexicon: Optional[Lexicon] = None,
           seed: int = 1, threads: int = 0, resume: bool = False, device: Optional[str] = None, delete: Union[float, str] = 0.0,
+          groups: Optional[int] = None,
           dropout: Optional[float] = None, rate: Optional[float] = None, decay: Optional[float] = None, clip: Optional[float] = None,
           warmup: Optional[float] = None, batch: Optional[int] = None, epochs: Optional[int] = None, patience: Optional[int] = None,
           pool: Optional[str] = None, precision: Optional[str] = None, ngrams: Optional[int] = None, bits: Optional[int] = None,
@@ -57,6 +58,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     :param dev: texts and labels that choose the epoch; default: every 10th text of each class
     :param device: for charcnn and bert: one of :func:`safer_nlp.devices`
     :param delete: draws delete words, numbers and marks so often, as in :func:`certify`
+    :param groups: a draw keeps one of so many groups of words, other ones in every draw, as in :func:`certify`
     :param defense: of bow and cnn: "ibp-jia", "ibp-huang" or "exact", for certificates of the method "ibp"
     :param encoder: of bert: what to start from
     :param train_layers: of bert: how many from the top, or "all"
@@ -65,7 +67,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     if not 0 <= seed < 2**63:
         raise InvalidError(f"seed: {seed}")
     o.arch, o.seed, o.threads, o.resume = choice("arch", arch), seed, threads, resume
-    o.device, o.deletion = optional_bytes(device), deletion_of(delete)
+    o.device, o.deletion = optional_bytes(device), deletion_of(delete, groups)
     o.lexicon = None if lexicon is None else lexicon._pointer
     _set(o.course, dropout=dropout, rate=rate, decay=decay, clip=clip, warmup=warmup, batch=batch, epochs=epochs, patience=patience,
          pool=None if pool is None else choice("pool", pool), precision=None if precision is None else choice("precision", precision))
@@ -139,3 +141,34 @@ def average(output: Path, models: Sequence[Path]) -> None:
     `safer model average` does."""
     names = [path_bytes(model) for model in models]
     call("safer_model_average", path_bytes(output), string_array(names), len(names))
+
+
+@dataclass(frozen=True)
+class SumFit:
+    """How the weights of a sum of models were found."""
+
+    weights: List[float]  #: of every member; 0: it does not help, and is left out
+    before: float  #: the share of the texts that the sum answers rightly, or certifies, with the weights it had
+    after: float  #: and with these
+
+
+def fit_sum(output: Path, sum: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *, lexicon: Optional[Lexicon] = None,
+            bounds: bool = False, seed: int = 1, threads: int = 0, device: Optional[str] = None,
+            progress: ProgressOption = None) -> SumFit:
+    """Finds the weights of a sum of models on texts that no member was trained on, and writes it with them to the file
+    `output`, beside `sum`, as `safer model fit` does.
+
+    :param sum: the file of JSON that names the members
+    :param lexicon: members read texts as it draws them
+    :param bounds: for certificates of the method "ibp": by what members prove, not by what they answer
+    """
+    o = default_options("sum", c.SumOptions)
+    o.bounds, o.seed, o.threads = bounds, seed, threads
+    found = c.SumResult()
+    with Model.load(sum, device=device) as model, _labelled("texts", texts, labels) as rows:
+        with Guard(progress) as guard:
+            o.progress = guard.progress
+            call("safer_sum_fit", byref(found), path_bytes(output), path_bytes(sum), model._pointer, rows._pointer,
+                 None if lexicon is None else lexicon._pointer, byref(o))
+        guard.check()
+    return SumFit(list(found.weights[:found.members]), found.before, found.after)

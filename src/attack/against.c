@@ -43,7 +43,8 @@ typedef struct check {
     safer_attack_options options;
     safer_attacker **attackers; /* one per worker */
     safer_edit_kind edit_kind;  /* of the run, where its draws delete, */
-    size_t edit_radius;         /* and of how many words beside edits synonyms are certified */
+    size_t edit_radius;         /* and of how many words beside edits synonyms are certified; */
+    uint64_t key;               /* where groups vote, that of their hash: the seed of the run */
     sf_wordlist vocabulary;     /* that attackers share */
     safer_against_summary summary;
     uint64_t *wrong; /* hashes of the texts whose sampled certificates are violated, each once */
@@ -124,9 +125,10 @@ static safer_status check_row(void *context, const sf_row *row, int worker, json
     if (sf_deletes(c->options.deletion)) sf_member_add(&r, "edits", json_integer((json_int_t)claimed.edits));
     if (status == SAFER_OK && sf_claim_covers(&claimed)) {
         safer_attacker **a = &c->attackers[worker];
-        if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
+        if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, NULL, 1, error);
         if (status == SAFER_OK) {
             (*a)->rewrite.words = &c->vocabulary;
+            (*a)->victim->options.key = c->key;
             status = sf_claim_attack(*a, &claimed, row->row.text, row->row.text_length, &r, error);
         }
     }
@@ -275,6 +277,7 @@ static json_t *config_json(const check *c)
     if (sf_deletes(c->options.deletion)) {
         sf_member_add(&config, "edit_kind", json_string(safer_edit_kind_name(c->edit_kind)));
         sf_member_add(&config, "edit_radius", sf_radius_text(c->edit_radius));
+        if (c->options.deletion.groups) sf_member_add(&config, "key", json_integer((json_int_t)c->key));
     }
     sf_shard_add(&config, c->shard);
     return config;
@@ -300,12 +303,16 @@ static safer_status make_words(check *c, safer_error *error)
 static safer_status join_edits(check *c, const json_t *theirs, safer_error *error)
 {
     sf_members m = {.object = theirs, .format = SF_FORMAT};
-    const json_t *deletion = json_object_get(theirs, "delete");
+    const json_t *deletion = json_object_get(theirs, "delete"), *groups = json_object_get(theirs, "groups");
     c->options.deletion = (safer_deletion){0};
-    if (!deletion) return SAFER_OK;
+    if (!deletion && !groups) return SAFER_OK;
     const char *kind = sf_member_string(&m, "edit_kind");
     c->edit_radius = sf_member_radius(&m, "edit_radius");
-    if (m.wrong || sf_deletion_read(&c->options.deletion, deletion) ||
+    if (groups) {
+        c->options.deletion.groups = (size_t)sf_member_integer(&m, "groups", 1);
+        c->key = (uint64_t)sf_member_integer(&m, "key", INT64_MIN);
+    }
+    if (m.wrong || (deletion && sf_deletion_read(&c->options.deletion, deletion)) ||
         safer_edit_kind_parse(&c->edit_kind, kind, NULL) != SAFER_OK)
         return sf_fail(error, SAFER_SYSTEM, "what rank 0 says of the edits of the run makes no sense");
     return SAFER_OK;
@@ -315,7 +322,7 @@ static safer_status join_edits(check *c, const json_t *theirs, safer_error *erro
 static safer_status join_run(void *context, const json_t *theirs, const sf_span *texts, size_t count,
                              safer_error *error)
 {
-    static const char *const of_run[] = {"against", "shard", "edit_kind", "edit_radius"};
+    static const char *const of_run[] = {"against", "shard", "edit_kind", "edit_radius", "key"};
     check *c = context;
     c->options.smoothed = json_is_true(json_object_get(theirs, "smoothed"));
     safer_status status = join_edits(c, theirs, error);
@@ -344,6 +351,7 @@ static safer_status begin(check *c, sf_run *run, const char *against, sf_guard *
     c->options.deletion = run->config.options.deletion;
     c->edit_kind = run->config.options.edit_kind;
     c->edit_radius = run->config.radius;
+    c->key = run->config.options.seed;
     SF_TRY(sf_attack_check(&c->options, error));
     SF_TRY(choose_shard(c, error));
     SF_TRY(sf_model_check_name(c->model, "to be compared with that of the run", error));
@@ -391,6 +399,9 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     const int threads = model->concurrency ? model->concurrency : sf_threads(own.threads);
     const double start = sf_seconds();
     check c = {.model = model, .lexicon = lexicon, .data = helps ? NULL : data, .options = own};
+    if (sf_likeness_asked(&own)) /* a certificate knows nothing of them */
+        return sf_fail(error, SAFER_INVALID,
+                       "same_pos, vectors, min_cosine and min_similarity: not against certificates");
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_ATTACK_TEXTFOOLER;
     c.options.deletion = (safer_deletion){0}; /* that of the run */

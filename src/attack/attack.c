@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/progress.h"
+#include "draw/groups.h"
 #include "stats/special.h"
 
 #include <string.h>
@@ -35,9 +36,11 @@ safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
     if ((unsigned)o->method >= SAFER_ATTACKS) return sf_fail(error, SAFER_INVALID, "`method`: unknown");
     if (o->n < 1 || o->n > SF_SAMPLES_MAX / 1024)
         return sf_fail(error, SAFER_INVALID, "`n`: %llu (1 to 976562)", (unsigned long long)o->n);
-    if (o->smoothed && o->max_queries && o->max_queries < o->n) /* then not even the text itself could be asked about */
-        return sf_fail(error, SAFER_INVALID, "`max_queries`: %llu, but one vote may take `n` = %llu",
-                       (unsigned long long)o->max_queries, (unsigned long long)o->n);
+    const uint64_t vote = o->deletion.groups ? o->deletion.groups : o->n;
+    if (o->smoothed && o->max_queries && o->max_queries < vote) /* then not even the text itself could be asked about */
+        return sf_fail(error, SAFER_INVALID, "`max_queries`: %llu, but one vote may take %s = %llu",
+                       (unsigned long long)o->max_queries, o->deletion.groups ? "`groups`" : "`n`",
+                       (unsigned long long)vote);
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "`radius`: at least 1, or all");
     if (o->population < 2 || o->population > MOST)
         return sf_fail(error, SAFER_INVALID, "`population`: %d (2 to 1048576)", o->population);
@@ -53,6 +56,7 @@ safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
     if (sf_deletes(o->deletion) && !o->smoothed)
         return sf_fail(error, SAFER_INVALID, "`deletion`: only draws of the smoothed classifier delete");
     if (o->words < 1) return sf_fail(error, SAFER_INVALID, "`words`: at least 1");
+    if (sf_likeness_check(o, error) != SAFER_OK) return SAFER_INVALID;
     return sf_shard_check((sf_shard){o->shard, o->shards}, error);
 }
 
@@ -66,6 +70,7 @@ void safer_attacker_free(safer_attacker *a)
     sf_spelling_free(&a->spelling);
     sf_rewrite_free(&a->rewrite);
     sf_wordlist_free(&a->own);
+    sf_likeness_free(&a->likeness);
     sf_reach_free(&a->reach);
     sf_buffer_free(&a->text);
     sf_buffer_free(&a->words);
@@ -74,23 +79,38 @@ void safer_attacker_free(safer_attacker *a)
 }
 
 safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, const safer_lexicon *lexicon,
-                             const safer_attack_options *options, int ties_lose, safer_error *error)
+                             const safer_attack_options *options, const sf_likeness *likeness, int ties_lose,
+                             safer_error *error)
 {
     safer_attacker *a = sf_calloc(1, sizeof *a);
     if (!a) return sf_fail_memory(error);
+    if (options->deletion.groups) {
+        const safer_status wrong = sf_groups_check(lexicon, error);
+        if (wrong != SAFER_OK) {
+            free(a);
+            return wrong;
+        }
+    }
     a->options = *options;
+    safer_status status = SAFER_OK;
+    if (!likeness && sf_likeness_asked(options)) {
+        SF_TRY(sf_likeness_make(&a->likeness, lexicon, options, error));
+        likeness = &a->likeness;
+    }
     const sf_victim_options victim = {.smoothed = options->smoothed,
-                                      .n = options->n,
+                                      .n = options->deletion.groups ? options->deletion.groups : options->n,
                                       .deletion = sf_deletion_round(options->deletion),
+                                      .key = options->seed,
                                       .max_queries = options->max_queries,
                                       .seed = options->seed,
                                       .batch = options->batch,
-                                      .ties_lose = ties_lose};
-    safer_status status = sf_victim_new(&a->victim, model, lexicon, &victim, error);
-    if (status == SAFER_OK)
-        *out = a;
-    else
-        safer_attacker_free(a);
+                                      .ties_lose = ties_lose,
+                                      .likeness = likeness};
+    SF_TRY(sf_victim_new(&a->victim, model, lexicon, &victim, error));
+    *out = a;
+    a = NULL;
+done:
+    safer_attacker_free(a);
     return status;
 }
 
@@ -333,7 +353,7 @@ safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attack
         safer_attack_options own = safer_attack_options_default();
         SF_TRY(SF_TAKE_OPTIONS(&own, options, safer_attack_options, error));
         SF_TRY(sf_attack_check(&own, error));
-        SF_TRY(sf_attacker_new(attacker, model, lexicon, &own, 0, error));
+        SF_TRY(sf_attacker_new(attacker, model, lexicon, &own, NULL, 0, error));
     }
     safer_attacker *a = *attacker;
     if (a->victim->model != model || a->victim->lexicon != lexicon)

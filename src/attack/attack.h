@@ -17,6 +17,7 @@ struct safer_attacker {
     sf_spelling spelling; /* of the methods that spell words otherwise */
     sf_rewrite rewrite;   /* of those that put in, take out or replace, */
     sf_wordlist own;      /* and their words, unless they are shared: rewrite.words; */
+    sf_likeness likeness; /* what new texts must have in common, unless that is shared; */
     sf_reach reach;       /* in a cross-check: what is certified */
     sf_buffer text;       /* the new text */
     sf_buffer words;      /* exchanged words, terminated, one behind the other */
@@ -24,8 +25,10 @@ struct safer_attacker {
     size_t change_capacity;
 };
 
+/* `likeness` is shared; with NULL the attacker makes what the options ask for. */
 safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, const safer_lexicon *lexicon,
-                             const safer_attack_options *options, int ties_lose, safer_error *error);
+                             const safer_attack_options *options, const sf_likeness *likeness, int ties_lose,
+                             safer_error *error);
 
 /* Writes the best text of the search and its changes into the attacker; of the spelling, or of the edits that
  * have won. */

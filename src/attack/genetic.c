@@ -5,7 +5,7 @@
  * one with the lowest margin. The first population mutates the text itself. Then, again and
  * again, the best member stays and the others are replaced by children of two parents, chosen
  * with weights sigmoid(-margin), each slot from either, and mutated. The questions of a whole
- * generation are one batch. */
+ * generation are one batch. A child that is not alike enough (attack/likeness.h) is its first parent again. */
 #include "attack/search.h"
 
 #include "base/elementary.h"
@@ -20,7 +20,8 @@ typedef struct population {
     uint32_t *members, *children; /* (size, slots) */
     double *margins;              /* (size), rising is worse for the attack */
     double *sums;                 /* (size): of the weights up to each member */
-    uint32_t *mutated;            /* (size): the slot of each */
+    uint32_t *mutated;            /* (size): the slot of each, */
+    size_t *first;                /* (size+1): and where the questions about it begin */
     uint32_t *slots;              /* scratch: (open_count) */
 } population;
 
@@ -31,6 +32,7 @@ static void population_free(population *p)
     free(p->margins);
     free(p->sums);
     free(p->mutated);
+    free(p->first);
     free(p->slots);
 }
 
@@ -42,8 +44,9 @@ static int population_new(population *p, sf_search *s)
     p->margins = sf_calloc(p->size, sizeof *p->margins);
     p->sums = sf_calloc(p->size, sizeof *p->sums);
     p->mutated = sf_calloc(p->size, sizeof *p->mutated);
+    p->first = sf_calloc(p->size + 1, sizeof *p->first);
     p->slots = sf_alloc(s->open_count, sizeof *p->slots);
-    return p->members && p->children && p->margins && p->sums && p->mutated && p->slots ? 0 : -1;
+    return p->members && p->children && p->margins && p->sums && p->mutated && p->first && p->slots ? 0 : -1;
 }
 
 /* What the random numbers of a child are for; those of crossing follow, one a slot. */
@@ -83,7 +86,9 @@ static int add_mutations(population *p, size_t i, uint64_t birth)
         uint32_t *row = sf_search_add(s, member);
         if (!row) return -1;
         row[slot] = k;
+        (void)sf_search_settle(s);
     }
+    p->first[i + 1] = s->count;
     return 0;
 }
 
@@ -91,20 +96,18 @@ static int add_mutations(population *p, size_t i, uint64_t birth)
 static safer_status mutate(population *p, size_t first, uint64_t birth, safer_error *error)
 {
     sf_search *s = p->search;
+    p->first[first] = 0;
     for (size_t i = first; i < p->size; i++)
         if (add_mutations(p, i, birth + i)) return sf_fail_memory(error);
     safer_status status = sf_search_ask(s, error);
     if (status == SAFER_OK) status = sf_search_harvest(s, SF_LOWEST, error);
     if (status != SAFER_OK || s->won || s->stopped) return status;
-    const sf_answer *answers = s->answers;
     for (size_t i = first; i < p->size; i++) {
-        const uint32_t choices = sf_victim_choices(s->victim, p->mutated[i]);
-        uint32_t best = 0;
-        for (uint32_t k = 1; k < choices; k++)
-            if (answers[k].margin < answers[best].margin) best = k;
-        p->members[i * s->slots + p->mutated[i]] = best;
-        p->margins[i] = answers[best].margin;
-        answers += choices;
+        size_t best = p->first[i]; /* there is one: members are alike enough */
+        for (size_t k = best + 1; k < p->first[i + 1]; k++)
+            if (s->answers[k].margin < s->answers[best].margin) best = k;
+        p->members[i * s->slots + p->mutated[i]] = sf_search_row(s, best)[p->mutated[i]];
+        p->margins[i] = s->answers[best].margin;
     }
     return SAFER_OK;
 }
@@ -137,6 +140,7 @@ static void cross(population *p, uint32_t *child, uint64_t birth)
     for (size_t s = 0; s < slots; s++) /* where they agree nothing is to be drawn */
         child[s] = mother[s] == father[s] || below(p, birth, CROSSING + (uint32_t)s, 2) ? mother[s] : father[s];
     repair(p, child, birth);
+    if (!sf_search_alike(p->search, child)) memcpy(child, mother, slots * sizeof *child);
 }
 
 /* The best member and children of the others. */

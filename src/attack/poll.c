@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "draw/groups.h"
 
 #include <math.h>
 #include <string.h>
@@ -166,16 +167,18 @@ static safer_status cast(uint32_t *ballots, sf_poll *p, const sf_span *text, saf
     sf_victim *v = p->victim;
     safer_status status;
     SF_TRY(sf_slots_read(&p->slots, v->lexicon, text->bytes, text->length, error));
-    SF_TRY(sf_victim_split(v, &p->slots, error));
-    SF_TRY(sf_sampler_prepare(&p->sampler, &p->slots, v->lexicon, error));
+    SF_TRY(sf_victim_draw(v, &p->slots, &p->sampler, error));
     if (hash_tokens(p) || sf_grow(&p->draw, &p->draw_capacity, p->sampler.width + 1, sizeof *p->draw)) {
         status = sf_fail_memory(error);
         goto done;
     }
-    for (size_t t = 0; t < p->sampler.token_count; t++)
+    for (size_t t = 0; p->slots.deletion && t < p->sampler.token_count; t++)
         if ((p->token_lots[t] = lot_of(p, p->tokens[t])) == SF_NONE) return sf_fail_memory(error);
     for (uint64_t i = 0; i < v->options.n; i++) {
-        draw(p, i);
+        if (p->slots.groups)
+            sf_groups_draw(p->draw, &p->sampler, (uint32_t)i);
+        else
+            draw(p, i);
         sf_buffer_clear(&p->text);
         if (sf_slots_render(&p->text, &p->slots, v->lexicon, p->draw)) return sf_fail_memory(error);
         SF_TRY(ballot(&ballots[i], p, p->text.bytes ? p->text.bytes : "", p->text.length, error));
@@ -211,7 +214,7 @@ static sf_answer count_votes(sf_poll *p, const uint32_t *ballots, int target)
             best = c;
     }
     sf_answer answer = sf_victim_answer(v->votes[best] ? best : SF_NO_LABEL, shares, classes, target);
-    answer.exact = 0;
+    answer.exact = v->options.deletion.groups > 0;
     return answer;
 }
 

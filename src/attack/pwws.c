@@ -15,7 +15,7 @@
 
 enum { STRIDE = 32 }; /* exchanges asked about at once; those behind the first success are for nothing */
 
-/* gain[i], best[i]: of open slot i, the most that a synonym takes from the target, and which. */
+/* gain[i], best[i]: of open slot i, the most that a synonym takes from the target, and which; 0: none may be tried. */
 static safer_status find_best(double *gain, uint32_t *best, sf_search *s, safer_error *error)
 {
     for (size_t i = 0; i < s->open_count; i++)
@@ -23,17 +23,18 @@ static safer_status find_best(double *gain, uint32_t *best, sf_search *s, safer_
             uint32_t *row = sf_search_add(s, NULL);
             if (!row) return sf_fail_memory(error);
             row[s->open[i]] = k;
+            (void)sf_search_settle(s);
         }
     safer_status status = sf_search_ask(s, error);
     if (status == SAFER_OK) status = sf_search_harvest(s, SF_LOWEST, error); /* one word may be enough */
     if (status != SAFER_OK || s->won || s->stopped) return status;
     size_t at = 0;
     for (size_t i = 0; i < s->open_count; i++)
-        for (uint32_t k = 1; k < sf_victim_choices(s->victim, s->open[i]); k++, at++) {
+        for (; at < s->answered && sf_search_row(s, at)[s->open[i]]; at++) {
             const double taken = s->start.score - s->answers[at].score;
-            if (k > 1 && !(taken > gain[i])) continue;
+            if (best[i] && !(taken > gain[i])) continue;
             gain[i] = taken;
-            best[i] = k;
+            best[i] = sf_search_row(s, at)[s->open[i]];
         }
     return SAFER_OK;
 }
@@ -47,15 +48,21 @@ static void softmax(double *x, size_t count)
     for (size_t i = 0; i < count; i++) x[i] /= sum;
 }
 
-/* Exchanges one word more in every text, up to the radius. */
+/* Exchanges one word more in every text, up to the radius. What makes a text unlike the first is passed over. */
 static safer_status walk(sf_search *s, const sf_ranked *order, const uint32_t *best, uint32_t *current,
                          safer_error *error)
 {
-    const size_t steps = s->open_count < s->radius ? s->open_count : s->radius;
-    for (size_t i = 0; i < steps && !s->stopped;) {
-        for (size_t end = i + STRIDE < steps ? i + STRIDE : steps; i < end; i++) {
-            current[s->open[order[i].number]] = best[order[i].number];
+    size_t changed = 0;
+    for (size_t i = 0; i < s->open_count && changed < s->radius && !s->stopped;) {
+        for (; i < s->open_count && changed < s->radius && s->count < STRIDE; i++) {
+            uint32_t *choice = &current[s->open[order[i].number]];
+            *choice = best[order[i].number];
+            if (!*choice) continue;
             if (!sf_search_add(s, current)) return sf_fail_memory(error);
+            if (sf_search_settle(s))
+                changed++;
+            else
+                *choice = 0;
         }
         safer_status status = sf_search_ask(s, error);
         if (status == SAFER_OK) status = sf_search_harvest(s, SF_FIRST, error);

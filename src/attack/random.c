@@ -35,6 +35,7 @@ safer_status sf_attack_random(sf_search *s, safer_error *error)
                 goto done;
             }
             exchange_some(row, s, shuffled, method | i);
+            (void)sf_search_settle(s);
         }
         SF_TRY(sf_search_ask(s, error));
         SF_TRY(sf_search_harvest(s, SF_FIRST, error));

@@ -28,10 +28,25 @@ json_t *sf_attack_config(const char *kind, const safer_model *model, const safer
     sf_member_add(&config, "tries", json_integer(o->tries));
     sf_member_add(&config, "alpha", json_real(o->alpha));
     sf_member_add(&config, "seed", json_integer((json_int_t)o->seed));
-    if (sf_deletes(o->deletion)) sf_member_add(&config, "delete", sf_deletion_json(sf_deletion_round(o->deletion)));
+    if (sf_deletes(o->deletion))
+        sf_member_add(&config, sf_deletion_member(o->deletion), sf_deletion_json(sf_deletion_round(o->deletion)));
     if (sf_needs_words(o->method) || (sf_deletes(o->deletion) && strcmp(kind, "against") == 0))
         sf_member_add(&config, "words", json_integer((json_int_t)o->words));
     return config;
+}
+
+/* What new texts had to have in common with the texts. */
+static void read_likeness(sf_attack_head *head, sf_members *m)
+{
+    const json_t *parts = sf_member_optional(m, "same_pos"), *vectors = sf_member_optional(m, "vectors");
+    const json_t *cosine = sf_member_optional(m, "min_cosine"), *similarity = sf_member_optional(m, "min_similarity");
+    if (parts && !json_is_string(parts)) sf_member_refuse(m, "same_pos", "a digest");
+    if (vectors && !json_is_string(vectors)) sf_member_refuse(m, "vectors", "a digest");
+    if (cosine && !json_is_real(cosine)) sf_member_refuse(m, "min_cosine", "a number");
+    if (similarity && !json_is_real(similarity)) sf_member_refuse(m, "min_similarity", "a number");
+    head->same_pos = parts != NULL;
+    head->min_cosine = json_real_value(cosine);
+    head->min_similarity = json_real_value(similarity);
 }
 
 safer_status sf_attack_config_read(sf_attack_head *out, const json_t *json, const char *path, safer_error *error)
@@ -57,7 +72,9 @@ safer_status sf_attack_config_read(sf_attack_head *out, const json_t *json, cons
     const json_t *deletion = sf_member_optional(&m, "delete"), *words = sf_member_optional(&m, "words");
     safer_deletion rate;
     if (deletion && sf_deletion_read(&rate, deletion)) sf_member_refuse(&m, "delete", "a fraction of 2^32, or keep:K");
+    if (sf_member_optional(&m, "groups")) (void)sf_member_integer(&m, "groups", 1);
     if (words && !json_is_integer(words)) sf_member_refuse(&m, "words", "a whole number");
+    read_likeness(&head, &m);
     safer_status status = SAFER_OK;
     if (m.format >= 2 && sf_member_optional(&m, "shard")) status = sf_shard_read(&head.shard, json, path, error);
     if (status == SAFER_OK) status = sf_members_check(&m, "the configuration of an attack", path, 1, error);

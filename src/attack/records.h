@@ -15,8 +15,10 @@ json_t *sf_attack_config(const char *kind, const safer_model *model, const safer
 typedef struct sf_attack_head {
     int format, smoothed;
     size_t texts;
-    sf_shard shard;     /* which part of an attack it is */
-    const char *method; /* borrowed */
+    sf_shard shard;                    /* which part of an attack it is */
+    const char *method;                /* borrowed */
+    int same_pos;                      /* what new texts must have in common with the texts: parts of speech, */
+    double min_cosine, min_similarity; /* 0: any */
 } sf_attack_head;
 
 /* Reads the first line of an attack. A member that is missing, unknown or of another type is an error. */

@@ -46,6 +46,9 @@ void sf_rewrite_free(sf_rewrite *r)
     free(r->order);
     free(r->touched);
     free(r->own);
+    free(r->word_of);
+    free(r->before);
+    free(r->after);
     *r = (sf_rewrite){0};
 }
 
@@ -85,10 +88,8 @@ int sf_rewrite_word(sf_buffer *out, const sf_rewrite *r, const sf_edit *edit)
 {
     const sf_slots *s = &r->slots;
     const sf_span word = sf_wordlist_word(r->words, edit->word);
-    sf_case pattern = SF_LOWER;
-    for (size_t i = 0; edit->operation == SF_REPLACE && i < s->word_count; i++)
-        if (s->words[i].begin == s->tokens[edit->token].begin) pattern = s->words[i].pattern;
-    return sf_word_render(out, word.bytes, word.length, pattern);
+    const uint32_t replaced = edit->operation == SF_REPLACE ? r->word_of[edit->token] : SF_NONE;
+    return sf_word_render(out, word.bytes, word.length, replaced == SF_NONE ? SF_LOWER : s->words[replaced].pattern);
 }
 
 int sf_rewrite_write(sf_buffer *out, const sf_rewrite *r, const sf_edits *edits)
@@ -240,13 +241,32 @@ static safer_status rank_tokens(sf_rewrite *r, safer_error *error)
     return r->operations & SF_TAKE_OUT ? harvest(r, &lowest, error) : SAFER_OK;
 }
 
-/* The first words against the target, in one place. */
+/* Whether the token is a word that this one may replace, after the replacements that are there already. */
+static int may_replace(sf_rewrite *r, size_t token, uint32_t word)
+{
+    const sf_likeness *likeness = r->victim->options.likeness;
+    const uint32_t place = r->word_of[token];
+    if (!likeness) return 1;
+    if (place == SF_NONE || r->before[place] == SF_NONE || r->before[place] == word) return 0;
+    if (!sf_likeness_words(likeness, r->before[place], word)) return 0;
+    memcpy(r->after, r->before, r->slots.word_count * sizeof *r->after);
+    for (size_t i = 0; i < r->now.count; i++) r->after[r->word_of[r->now.list[i].token]] = r->now.list[i].word;
+    r->after[place] = word;
+    return sf_likeness_texts(likeness, r->before, r->after, r->slots.word_count);
+}
+
+/* The first words against the target, in one place. -1 without memory, or how many there are. */
 static int try_words(sf_rewrite *r, sf_operation operation, size_t token)
 {
     const sf_wordlist *w = r->words;
-    for (size_t i = 0; i < w->tried; i++)
-        if (try_edit(r, operation, token, w->best[(size_t)r->target * w->tried + i])) return -1;
-    return 0;
+    size_t tried = 0;
+    for (size_t i = 0; i < w->asked && tried < w->tried; i++) {
+        const uint32_t word = w->ranked[(size_t)r->target * w->asked + i];
+        if (operation == SF_REPLACE && !may_replace(r, token, word)) continue;
+        if (try_edit(r, operation, token, word)) return -1;
+        tried++;
+    }
+    return (int)tried;
 }
 
 /* Places to put a word in: evenly, both ends among them, and, where tokens are ranked, in front of the first. */
@@ -260,7 +280,7 @@ static int try_places(sf_rewrite *r)
     for (size_t i = 0; i < count; i++) {
         int again = 0;
         for (size_t k = 0; k < i; k++) again |= places[k] == places[i];
-        if (!again && try_words(r, SF_PUT_IN, places[i])) return -1;
+        if (!again && try_words(r, SF_PUT_IN, places[i]) < 0) return -1;
     }
     return 0;
 }
@@ -274,7 +294,11 @@ static int propose(sf_rewrite *r)
         const size_t t = r->order[i].number;
         if (r->touched[t]) continue;
         if ((r->operations & SF_TAKE_OUT) && out++ < TAKEN_OUT && try_edit(r, SF_TAKE_OUT, t, 0)) return -1;
-        if ((r->operations & SF_REPLACE) && replaced++ < REPLACED && try_words(r, SF_REPLACE, t)) return -1;
+        if (!(r->operations & SF_REPLACE) || replaced == REPLACED) continue;
+        const int words = try_words(r, SF_REPLACE, t);
+        if (words < 0) return -1;
+        replaced += words > 0;
+        if (!words) r->touched[t] = 1; /* nothing may stand there */
     }
     return r->operations & SF_PUT_IN ? try_places(r) : 0;
 }
@@ -343,6 +367,23 @@ done:
     return status;
 }
 
+/* Which words of the text its tokens are, and which of the lexicon these are. */
+static int place_words(sf_rewrite *r)
+{
+    const sf_slots *s = &r->slots;
+    if (sf_grow(&r->word_of, &r->place_capacity, s->token_count + 1, sizeof *r->word_of) ||
+        sf_grow(&r->before, &r->before_capacity, s->word_count + 1, sizeof *r->before) ||
+        sf_grow(&r->after, &r->after_capacity, s->word_count + 1, sizeof *r->after))
+        return -1;
+    for (size_t t = 0, i = 0; t < s->token_count; t++) {
+        while (i < s->word_count && s->words[i].begin < s->tokens[t].begin) i++;
+        const int is_word = i < s->word_count && s->words[i].begin == s->tokens[t].begin;
+        r->word_of[t] = is_word ? (uint32_t)i : SF_NONE;
+    }
+    for (size_t i = 0; i < s->word_count; i++) r->before[i] = s->words[i].word;
+    return 0;
+}
+
 /* The text as it was given, and room for its tokens. */
 static safer_status begin(sf_rewrite *r, const char *text, size_t length, safer_error *error)
 {
@@ -358,7 +399,7 @@ static safer_status begin(sf_rewrite *r, const char *text, size_t length, safer_
     SF_TRY(sf_slots_read(&r->slots, r->victim->lexicon, text, length, error));
     SF_TRY(sf_slots_split(&r->slots, SF_SPLIT, error)); /* tokens alone are wanted */
     if (sf_grow(&r->order, &r->order_capacity, r->slots.token_count + 1, sizeof *r->order) ||
-        sf_grow(&r->touched, &r->touched_capacity, r->slots.token_count + 1, sizeof *r->touched)) {
+        sf_grow(&r->touched, &r->touched_capacity, r->slots.token_count + 1, sizeof *r->touched) || place_words(r)) {
         status = sf_fail_memory(error);
         goto done;
     }

@@ -54,10 +54,12 @@ typedef struct sf_rewrite {
     sf_buffer *texts;
     sf_span *spans;
     size_t count, tried_capacity, answer_capacity, text_capacity, span_capacity, text_count;
-    sf_ranked *order;       /* tokens by what the target loses without them */
-    unsigned char *touched; /* tokens that were edited or tried for nothing */
-    uint32_t *own;          /* zeros */
-    size_t order_capacity, touched_capacity, own_capacity;
+    sf_ranked *order;         /* tokens by what the target loses without them */
+    unsigned char *touched;   /* tokens that were edited or tried for nothing */
+    uint32_t *own;            /* zeros */
+    uint32_t *word_of;        /* (tokens): which word of the text it is, or SF_NONE */
+    uint32_t *before, *after; /* (words): of the text and of a new one, in the lexicon, where they must be alike */
+    size_t order_capacity, touched_capacity, own_capacity, place_capacity, before_capacity, after_capacity;
     unsigned tests;
 } sf_rewrite; /* zero-initialise; reused from text to text */
 

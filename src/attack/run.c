@@ -21,7 +21,8 @@ typedef struct attacking {
     const safer_attack_options *options;
     sf_shard shard;
     safer_attacker **attackers; /* one per worker */
-    sf_wordlist words;          /* that they share */
+    sf_wordlist words;          /* that they share, */
+    sf_likeness likeness;       /* and what new texts must have in common */
     safer_attack_summary summary;
 } attacking;
 
@@ -32,7 +33,8 @@ static safer_status attack_row(void *context, const sf_row *row, int worker, jso
     safer_attack_result result;
     safer_status status = SAFER_OK;
     if (!r->attackers[worker]) {
-        status = sf_attacker_new(&r->attackers[worker], r->model, r->lexicon, r->options, 0, error);
+        status = sf_attacker_new(&r->attackers[worker], r->model, r->lexicon, r->options,
+                                 r->likeness.lexicon ? &r->likeness : NULL, 0, error);
         if (status != SAFER_OK) return status;
         r->attackers[worker]->rewrite.words = r->words.lexicon ? &r->words : NULL;
     }
@@ -69,6 +71,7 @@ static json_t *config_of(const attacking *r)
 {
     json_t *config = sf_attack_config("attack", r->model, r->lexicon, r->data, r->options);
     sf_member_add(&config, "method", json_string(safer_attack_method_name(r->options->method)));
+    sf_likeness_add(&config, &r->likeness);
     sf_shard_add(&config, r->shard);
     return config;
 }
@@ -125,6 +128,7 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     attacking r = {.model = model, .lexicon = lexicon, .data = helps ? NULL : data, .options = options};
     r.shard = (sf_shard){options->shard, options->shards};
     SF_TRY(sf_attack_check(options, error));
+    if (sf_likeness_asked(options)) SF_TRY(sf_likeness_make(&r.likeness, lexicon, options, error));
     if (!helps) SF_TRY(begin(&r, &guard, &classes, path, resume, error));
     config = config_of(&r);
     r.attackers = sf_calloc((size_t)threads + 1, sizeof *r.attackers);
@@ -155,6 +159,7 @@ done:
     for (int i = 0; r.attackers && i <= threads; i++) safer_attacker_free(r.attackers[i]);
     free(r.attackers);
     sf_wordlist_free(&r.words);
+    sf_likeness_free(&r.likeness);
     free(classes);
     json_decref(config);
     return status;

@@ -19,6 +19,8 @@ void sf_search_free(sf_search *s)
     free(s->batch);
     free(s->answers);
     free(s->best);
+    free(s->before);
+    free(s->after);
     *s = (sf_search){0};
 }
 
@@ -58,6 +60,17 @@ static int may_matter(const sf_victim *v, uint32_t slot)
     return 0;
 }
 
+/* Where new texts must be alike: the words of the text, and room for those of a new one. */
+static int read_words(sf_search *s)
+{
+    const sf_slots *slots = &s->victim->slots;
+    if (sf_grow(&s->before, &s->before_capacity, slots->word_count + 1, sizeof *s->before) ||
+        sf_grow(&s->after, &s->after_capacity, slots->word_count + 1, sizeof *s->after))
+        return -1;
+    for (size_t i = 0; i < slots->word_count; i++) s->before[i] = slots->words[i].word;
+    return 0;
+}
+
 safer_status sf_search_begin(sf_search *s, sf_victim *v, const safer_attack_options *options, int target,
                              safer_error *error)
 {
@@ -77,6 +90,7 @@ safer_status sf_search_begin(sf_search *s, sf_victim *v, const safer_attack_opti
         if (sf_victim_choices(v, i) > 1) s->open[s->open_count++] = (uint32_t)i;
         s->matters |= may_matter(v, (uint32_t)i);
     }
+    if (v->options.likeness && read_words(s)) return sf_fail_memory(error);
     return ask_start(s, target, error);
 }
 
@@ -91,6 +105,24 @@ uint32_t *sf_search_add(sf_search *s, const uint32_t *choices)
     else
         memset(row, 0, s->slots * sizeof *row);
     return row;
+}
+
+int sf_search_alike(sf_search *s, const uint32_t *choices)
+{
+    const sf_victim *v = s->victim;
+    const sf_slots *slots = &v->slots;
+    if (!v->options.likeness) return 1;
+    if (slots->word_count) memcpy(s->after, s->before, slots->word_count * sizeof *s->after);
+    for (size_t i = 0; i < s->slots; i++)
+        if (choices[i]) s->after[slots->slots[i]] = v->items[v->first[i] + choices[i]].word;
+    return sf_likeness_texts(v->options.likeness, s->before, s->after, slots->word_count);
+}
+
+int sf_search_settle(sf_search *s)
+{
+    const int alike = sf_search_alike(s, sf_search_row(s, s->count - 1));
+    s->count -= !alike;
+    return alike;
 }
 
 size_t sf_search_changed(const sf_search *s, const uint32_t *choices)
@@ -115,14 +147,14 @@ static int is_wrong(const sf_search *s, const sf_answer *a)
 /* Whether the batch's i-th text may be handed out: some words changed, none missing. */
 static int is_text(const sf_search *s, size_t i)
 {
-    const uint32_t *row = s->batch + i * s->slots;
+    const uint32_t *row = sf_search_row(s, i);
     return sf_search_changed(s, row) && !has_removed(s, row);
 }
 
 static void keep_best(sf_search *s, size_t i)
 {
     if (s->has_best && !(s->answers[i].margin < s->best_answer.margin)) return;
-    memcpy(s->best, s->batch + i * s->slots, s->slots * sizeof *s->best);
+    memcpy(s->best, sf_search_row(s, i), s->slots * sizeof *s->best);
     s->best_answer = s->answers[i];
     s->has_best = 1;
 }
@@ -154,7 +186,7 @@ safer_status sf_search_harvest(sf_search *s, sf_pick pick, safer_error *error)
     }
     if (found == SIZE_MAX) return SAFER_OK;
     const sf_answer answer = s->answers[found];
-    const uint32_t *row = s->batch + found * s->slots;
+    const uint32_t *row = sf_search_row(s, found);
     s->flips++;
     if (!s->cross_check && answer.exact) {
         s->won = 1;

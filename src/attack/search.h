@@ -28,6 +28,9 @@ typedef struct sf_search {
     size_t count, answered;
     size_t batch_capacity, answer_capacity;
 
+    uint32_t *before, *after; /* (words): of the text and of a new one, in the lexicon, where they must be alike */
+    size_t before_capacity, after_capacity;
+
     uint32_t *best; /* (slots): the changed text with the lowest margin so far, */
     sf_answer best_answer;
     int has_best;
@@ -50,6 +53,18 @@ void sf_search_again(sf_search *search);
 /* Adds a text to ask about, a copy of `choices`; NULL without memory. The pointer is good until
  * the next one is added. */
 uint32_t *sf_search_add(sf_search *search, const uint32_t *choices);
+
+/* Whether the text with these choices, none of them SF_REMOVED, is alike enough. */
+int sf_search_alike(sf_search *search, const uint32_t *choices);
+
+/* The text that was added last is written. Whether it stays: it is taken back when it is not alike enough. */
+int sf_search_settle(sf_search *search);
+
+/* What the i-th answer is about. */
+static inline const uint32_t *sf_search_row(const sf_search *search, size_t i)
+{
+    return search->batch + i * search->slots;
+}
 
 /* Asks about the batch and empties it, but for the answers; keeps track of the best. */
 safer_status sf_search_ask(sf_search *search, safer_error *error);

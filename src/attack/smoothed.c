@@ -6,6 +6,8 @@
  * places (the lexicon's admission rule), so the numbering is that of the text attacked. Where
  * X' has no more than n distinct draws, all of them are asked, and the shares are exact.
  *
+ * Where groups vote, all of them are asked; synonyms are in the group of the word itself.
+ *
  * Votes that chose X' favour the attack: the best of many texts on the same draws. So what
  * was found is tested on draws of its own, made as the deployed classifier makes them: the text
  * is written out, read again, and drawn from the lexicon itself. With a votes for the target
@@ -46,7 +48,7 @@ static void set_rules(sf_victim *v, const uint32_t *choices)
 /* Whether the draw has the token of a slot. */
 static int has_slot(const sf_victim *v, const uint32_t *choices, const uint32_t *draw, size_t slot)
 {
-    return choices[slot] != SF_REMOVED && (!v->slots.deletion || sf_slots_keeps(&v->slots, draw, v->token_of[slot]));
+    return choices[slot] != SF_REMOVED && (!v->slots.split || sf_slots_keeps(&v->slots, draw, v->token_of[slot]));
 }
 
 /* The word taken out, or SIZE_MAX. */
@@ -101,7 +103,7 @@ static int render_kept(sf_buffer *out, const sf_victim *v, const uint32_t *choic
 static int render_draw(sf_buffer *out, const sf_victim *v, const uint32_t *choices, const uint32_t *draw)
 {
     size_t at = 0;
-    if (v->slots.deletion) return render_kept(out, v, choices, draw);
+    if (v->slots.split) return render_kept(out, v, choices, draw);
     for (size_t s = 0; s < v->slots.slot_count; s++) {
         const sf_text_word *w = &v->slots.words[v->slots.slots[s]];
         if (sf_buffer_add(out, v->slots.text + at, w->begin - at)) return -1;
@@ -120,7 +122,7 @@ static uint32_t *map_draw(uint32_t *mapped, const sf_victim *v, const uint32_t *
     for (size_t s = 0; s < slots; s++)
         if (has_slot(v, choices, draw, s))
             *mapped++ = v->items[v->first[s] + choices[s]].map[draw[s]];
-        else if (v->slots.deletion)
+        else if (v->slots.split)
             *mapped++ = 0;
     if (!groups) return mapped;
     memcpy(mapped, draw + slots, groups * sizeof *mapped);
@@ -157,12 +159,12 @@ safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cos
     /* The slots that count are those of the text with all its words: with one less, one more may
      * come into sight. */
     const size_t visible = removed == SIZE_MAX ? v->visible : v->slots.slot_count;
-    const uint64_t all = sf_model_is_random(v->model) ? 0 : sf_enumerate_count(&v->sampler, visible, v->options.n),
+    const int random = sf_model_is_random(v->model) && !v->slots.groups; /* with groups it was not, at the beginning */
+    const uint64_t all = random ? 0 : sf_enumerate_count(&v->sampler, visible, v->options.n),
                    draws = all ? all : v->options.n;
     *cost = draws;
     if (!scores) return SAFER_OK;
-    const int whole = removed == SIZE_MAX ||
-                      v->slots.deletion; /* a deleted token leaves no trace: nothing to prepare */
+    const int whole = removed == SIZE_MAX || v->slots.split; /* a deleted token leaves no trace: nothing to prepare */
     if (v->prepared && !whole) SF_TRY(prepare_without(&without, v, removed, error));
     const void *prepared = whole ? v->prepared : without;
     const sf_stream stream = sf_stream_of(v->options.seed, v->slots.hash, SF_STAGE_ATTACK);
@@ -207,8 +209,7 @@ static safer_status deploy(deployed *d, const uint32_t *choices, safer_error *er
     if (sf_victim_render(&v->check_text, v, choices)) return sf_fail_memory(error);
     SF_TRY(sf_slots_read(&v->check_slots, v->lexicon, v->check_text.bytes ? v->check_text.bytes : "",
                          v->check_text.length, error));
-    SF_TRY(sf_victim_split(v, &v->check_slots, error));
-    SF_TRY(sf_sampler_prepare(&d->sampler, &v->check_slots, v->lexicon, error));
+    SF_TRY(sf_victim_draw(v, &v->check_slots, &d->sampler, error));
     if (sf_grow(&v->draws, &v->draw_capacity, v->options.batch * d->sampler.width + 1, sizeof *v->draws)) {
         status = sf_fail_memory(error);
         goto done;
@@ -291,7 +292,8 @@ safer_status sf_victim_confirm(sf_finding *out, sf_victim *v, const uint32_t *ch
     *out = (sf_finding){.p_value = 1};
     SF_TRY(deploy(&d, choices, error));
     if (sf_slots_folded(&v->check_slots)) goto done; /* no folded text: no certificate speaks of it */
-    const uint64_t draws = sf_model_is_random(v->model) ? 0 : sf_enumerate_count(&d.sampler, d.visible, ENUMERATE);
+    const int random = sf_model_is_random(v->model) && !v->check_slots.groups;
+    const uint64_t draws = random ? 0 : sf_enumerate_count(&d.sampler, d.visible, ENUMERATE);
     memset(v->votes, 0, v->model->classes * sizeof *v->votes);
     if (draws && draws <= end) SF_TRY(enumerate(out, &d, draws, error));
     for (int look = 0; look < looks && !out->exact; look++, end *= 4) {

@@ -16,6 +16,7 @@ static int add_synonyms(sf_search *s, const uint32_t *current, uint32_t slot)
         uint32_t *row = sf_search_add(s, current);
         if (!row) return -1;
         row[slot] = k;
+        (void)sf_search_settle(s);
     }
     return 0;
 }
@@ -34,7 +35,7 @@ static safer_status descend(sf_search *s, const sf_ranked *order, uint32_t *curr
         for (size_t k = 0; k < s->answered; k++)
             if (s->answers[k].score < score) {
                 score = s->answers[k].score;
-                current[slot] = (uint32_t)k + 1;
+                current[slot] = sf_search_row(s, k)[slot];
             }
         changed += current[slot] != 0;
         if (s->stopped) return SAFER_OK;

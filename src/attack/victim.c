@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "draw/groups.h"
 #include "text/unicode.h"
 
 #include <math.h>
@@ -134,24 +135,32 @@ static int list_items(sf_victim *v)
                 item.map = map;
                 map += item.rule.count;
             }
-            v->items[count++] = item;
+            if (x == word || !v->options.likeness || sf_likeness_words(v->options.likeness, word, x))
+                v->items[count++] = item;
         }
     }
     v->first[v->slots.slot_count] = (uint32_t)count;
     return 0;
 }
 
-safer_status sf_victim_split(const sf_victim *v, sf_slots *slots, safer_error *error)
+safer_status sf_victim_draw(const sf_victim *v, sf_slots *slots, sf_sampler *sampler, safer_error *error)
 {
-    return sf_slots_split(slots, v->options.deletion, error);
+    safer_status status;
+    SF_TRY(sf_slots_split(slots, v->options.deletion, error));
+    SF_TRY(sf_sampler_prepare(sampler, slots, v->lexicon, error));
+    if (!slots->groups) goto done;
+    if (sf_model_is_random(v->model))
+        return sf_fail(error, SAFER_INVALID, "`groups`: the model answers at random, and groups are asked only once");
+    SF_TRY(sf_sampler_group(sampler, slots, v->lexicon, v->options.key, error));
+done:
+    return status;
 }
 
 /* What the smoothed classifier needs: preparation and room for draws. */
 static safer_status prepare_votes(sf_victim *v, safer_error *error)
 {
     safer_status status;
-    SF_TRY(sf_victim_split(v, &v->slots, error));
-    SF_TRY(sf_sampler_prepare(&v->sampler, &v->slots, v->lexicon, error));
+    SF_TRY(sf_victim_draw(v, &v->slots, &v->sampler, error));
     const size_t width = v->sampler.width;
     if (width && v->options.batch > SIZE_MAX / sizeof *v->draws / width) return sf_fail_memory(error);
     if (sf_grow(&v->draws, &v->draw_capacity, v->options.batch * width + 1, sizeof *v->draws) ||

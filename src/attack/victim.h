@@ -7,6 +7,7 @@
 #ifndef SF_ATTACK_VICTIM_H
 #define SF_ATTACK_VICTIM_H
 
+#include "attack/likeness.h"
 #include "attack/shadow.h"
 #include "base/table.h"
 #include "draw/sampler.h"
@@ -18,11 +19,13 @@
 typedef struct sf_victim_options {
     int smoothed;
     uint64_t n;              /* draws that vote on a text; texts with no more draws are enumerated */
-    safer_deletion deletion; /* smoothed: draws delete tokens so often; zeros: none */
+    safer_deletion deletion; /* smoothed: draws delete tokens so often; zeros: none. Groups: n is their number, */
+    uint64_t key;            /* and this the key of their hash */
     uint64_t max_queries;    /* 0: any number */
     uint64_t seed;
     size_t batch;
-    int ties_lose; /* the target must win strictly, as a certificate says it does */
+    int ties_lose;               /* the target must win strictly, as a certificate says it does */
+    const sf_likeness *likeness; /* what replacements must have in common with the words; NULL: nothing */
 } sf_victim_options;
 
 /* What is said of one text. */
@@ -66,7 +69,7 @@ typedef struct sf_victim {
     sf_item *items;
     size_t first_capacity, item_capacity;
     size_t visible;     /* slots that a change can matter in */
-    uint32_t *token_of; /* (slots): the token of each, where draws delete */
+    uint32_t *token_of; /* (slots): the token of each, where draws delete, or groups vote */
     size_t token_capacity;
     int target; /* the class to keep from winning; -1: not known yet */
 
@@ -101,8 +104,9 @@ void sf_victim_free(sf_victim *victim); /* NULL is fine */
 /* The next text, which must outlive it. Nothing is asked yet. */
 safer_status sf_victim_read(sf_victim *victim, const char *text, size_t length, safer_error *error);
 
-/* Splits a text that was read into the tokens that the classifier's draws delete; nothing where they do not. */
-safer_status sf_victim_split(const sf_victim *victim, sf_slots *slots, safer_error *error);
+/* Makes a text that was read ready to be drawn: splits it into tokens where the classifier's draws delete them, or
+ * groups of them vote, and prepares a sampler. */
+safer_status sf_victim_draw(const sf_victim *victim, sf_slots *slots, sf_sampler *sampler, safer_error *error);
 
 /* Whether the model is prepared for texts, or asked about each draw as a text. */
 static inline int sf_victim_prepares(const sf_victim *v)

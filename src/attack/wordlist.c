@@ -10,7 +10,7 @@
 
 void sf_wordlist_free(sf_wordlist *list)
 {
-    free(list->best);
+    free(list->ranked);
     *list = (sf_wordlist){0};
 }
 
@@ -98,8 +98,8 @@ safer_status sf_wordlist_make(sf_wordlist *out, const safer_model *model, const 
     list.tried = list.asked < SF_WORDS_TRIED ? list.asked : SF_WORDS_TRIED;
     scores = sf_calloc(list.asked * classes + 1, sizeof *scores);
     ranked = sf_alloc(list.asked + 1, sizeof *ranked);
-    list.best = sf_alloc(classes * list.tried + 1, sizeof *list.best);
-    if (!scores || !ranked || !list.best) {
+    list.ranked = sf_alloc(classes * list.asked + 1, sizeof *list.ranked);
+    if (!scores || !ranked || !list.ranked) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -110,7 +110,7 @@ safer_status sf_wordlist_make(sf_wordlist *out, const safer_model *model, const 
             ranked[i] = (entry){isfinite(share) ? -share : 0, (uint32_t)i};
         }
         qsort(ranked, list.asked, sizeof *ranked, compare_entries);
-        for (size_t i = 0; i < list.tried; i++) list.best[c * list.tried + i] = words[ranked[i].word].word;
+        for (size_t i = 0; i < list.asked; i++) list.ranked[c * list.asked + i] = words[ranked[i].word].word;
     }
     *out = list;
     list = (sf_wordlist){0};

@@ -10,10 +10,10 @@ enum { SF_WORDS_TRIED = 16 }; /* against one class, at most */
 
 typedef struct sf_wordlist {
     const safer_lexicon *lexicon;
-    uint32_t *best; /* (classes, tried): numbers in the lexicon, what hurts the class most first */
-    size_t tried;   /* at most SF_WORDS_TRIED */
-    size_t asked;   /* words that were scored */
-} sf_wordlist;      /* zero-initialise; read by any thread */
+    uint32_t *ranked; /* (classes, asked): numbers in the lexicon, what hurts the class most first */
+    size_t tried;     /* in one place: at most SF_WORDS_TRIED */
+    size_t asked;     /* words that were scored */
+} sf_wordlist;        /* zero-initialise; read by any thread */
 
 /* Scores the `most` most frequent words, `batch` at once. */
 safer_status sf_wordlist_make(sf_wordlist *out, const safer_model *model, const safer_lexicon *lexicon, size_t most,

@@ -23,33 +23,33 @@ safer_status sf_deletion_check(safer_deletion d, safer_error *error)
     if (!(d.chance >= 0 && d.chance < 1))
         return sf_fail(error, SAFER_INVALID, "`deletion`: %g (0, or above 0 and below 1)", d.chance);
     if (d.keep > SAFER_KEEP) return sf_fail(error, SAFER_INVALID, "`deletion`: keep:%zu (1 to %d)", d.keep, SAFER_KEEP);
-    if (d.keep && d.chance > 0) return sf_fail(error, SAFER_INVALID, "`deletion`: a chance or keep, not both");
+    if (d.groups > SAFER_GROUPS) return sf_fail(error, SAFER_INVALID, "`groups`: %zu (1 to %d)", d.groups, SAFER_GROUPS);
+    if ((d.keep > 0) + (d.chance > 0) + (d.groups > 0) > 1)
+        return sf_fail(error, SAFER_INVALID, "`deletion`: a chance, keep or groups, not two of them");
     return SAFER_OK;
 }
 
 safer_deletion sf_deletion_round(safer_deletion d)
 {
-    return (safer_deletion){.chance = sf_deletion_share(sf_deletion_of(d.chance)), .keep = d.keep};
+    d.chance = sf_deletion_share(sf_deletion_of(d.chance));
+    return d;
 }
 
-/* k of the bin from 2^k to 2^(k+1) - 1; a text without tokens is alone, and whatever its chance is decides nothing. */
-static int bin_of(size_t tokens) { return 63 - __builtin_clzll(tokens | !tokens); }
+/* The square root, down, of a number below 2^62. */
+static uint64_t root_down(uint64_t x)
+{
+    uint64_t root = (uint64_t)sqrt((double)x); /* off by one at most */
+    while (root * root > x) root--;
+    while ((root + 1) * (root + 1) <= x) root++;
+    return root;
+}
 
 uint32_t sf_deletion_at(safer_deletion d, size_t tokens)
 {
     if (!d.keep) return sf_deletion_of(d.chance);
-    const int bin = bin_of(tokens); /* below 32: texts are shorter than 2^31 bytes */
-    assert(bin <= 32);
-    const uint64_t kept = (uint64_t)d.keep << (32 - bin);
-    return kept < UINT64_C(1) << 32 ? (uint32_t)((UINT64_C(1) << 32) - kept) : 1;
-}
-
-size_t sf_deletion_room(safer_deletion d, safer_edit_kind kind, size_t tokens)
-{
-    if (!d.keep || kind == SAFER_EDITS_REPLACE) return SIZE_MAX;
-    const size_t first = tokens ? (size_t)1 << bin_of(tokens) : 0, last = tokens ? 2 * first - 1 : 0;
-    const size_t below = tokens ? tokens - first : SIZE_MAX, above = last - tokens; /* nothing is below no tokens */
-    return kind == SAFER_EDITS_DELETE ? below : kind == SAFER_EDITS_INSERT || above < below ? above : below;
+    const uint64_t square = (uint64_t)d.keep * d.keep, length = tokens | !tokens; /* of nothing, as of one */
+    if (square / 64 >= length) return UINT32_C(1) << 31;
+    return (uint32_t)((UINT64_C(1) << 32) - root_down((uint64_t)(((sf_weight)square << 56) / length)));
 }
 
 /* ---------------------------------------------------------------------- names */
@@ -68,7 +68,13 @@ safer_status safer_deletion_parse(safer_deletion *out, const char *text, safer_e
     return SAFER_OK;
 }
 
-json_t *sf_deletion_json(safer_deletion d) { return d.keep ? json_sprintf("keep:%zu", d.keep) : json_real(d.chance); }
+const char *sf_deletion_member(safer_deletion d) { return d.groups ? "groups" : "delete"; }
+
+json_t *sf_deletion_json(safer_deletion d)
+{
+    if (d.groups) return json_integer((json_int_t)d.groups);
+    return d.keep ? json_sprintf("keep:%zu", d.keep) : json_real(d.chance);
+}
 
 int sf_deletion_read(safer_deletion *out, const json_t *value)
 {

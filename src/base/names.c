@@ -57,7 +57,7 @@ NAMED(safer_arch, "arch", "ngram", "bow", "cnn", "charcnn", "bert");
 NAMED(safer_pool, "pool", "default", "mean", "max", "cls");
 NAMED(safer_defense, "defense", "none", "ibp-jia", "ibp-huang", "exact");
 NAMED(safer_charcnn_size, "charcnn.size", "small", "large");
-NAMED(safer_method, "method", "adaptive", "binomial", "hoeffding", "ibp");
+NAMED(safer_method, "method", "adaptive", "binomial", "hoeffding", "ibp", "groups");
 NAMED(safer_edit_kind, "edit_kind", "any", "replace", "insert", "delete");
 NAMED(safer_stage, "stage", "selection", "certification");
 NAMED(safer_attack_method, "method", "textfooler", "genetic", "pwws", "random", "homoglyph", "zerowidth", "typo",

@@ -20,7 +20,7 @@ json_t *sf_answer_json(const safer_certificate *c, const safer_model *model)
                                c->bound, "certified", c->certified && !c->abstained, "radius",
                                sf_radius_json(c->abstained ? 0 : c->radius), "exact", c->exact, "words",
                                (json_int_t)c->words, "slots", (json_int_t)c->slots, "queries", (json_int_t)c->queries);
-    if (c->deletion > 0) { /* what is put in, taken out or replaced */
+    if (c->deletion > 0 || c->groups) { /* what is put in, taken out or replaced */
         sf_json_put(&answer, "tokens", json_integer((json_int_t)c->tokens));
         sf_json_put(&answer, "edits", json_integer(c->abstained ? 0 : (json_int_t)c->edits));
     }

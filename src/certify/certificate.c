@@ -14,6 +14,9 @@
  * Where draws delete tokens, overlaps are those of tokens (sf_deletion_overlap), and edits have their own q
  * (stats/edits.c): thresholds on the same number, so that the same delta covers them.
  *
+ * The method groups draws nothing: the groups of the text are asked in place of all draws (draw/groups.h), and counted
+ * and decided as those are, exactly. Where the model is remote each is asked once, for dear models.
+ *
  * The method ibp is of another kind: it looks into the model and bounds, without any draw, by
  * how much the target leads whatever synonyms stand in the text (ibp/bounds.c). It speaks
  * of the model itself, and of all words at once: the radius is all or 0. */
@@ -45,7 +48,8 @@ static safer_status read_text(safer_certificate *c, safer_workspace *w, const ch
     c->words = w->slots.word_count;
     c->slots = w->slots.slot_count;
     c->tokens = w->slots.token_count;
-    c->deletion = sf_deletion_share(w->deletion);
+    c->deletion = sf_deletion_share(w->slots.deletion);
+    c->groups = w->slots.groups;
     return status;
 }
 
@@ -63,7 +67,7 @@ static safer_status prepare_text(safer_certificate *c, safer_workspace *w, safer
     c->visible = w->visible;
     SF_TRY(sf_model_probe(w->model, &w->text, 1, error));
     for (size_t r = 0; r < SAFER_RADII; r++) c->q[r] = sf_q_at(w->overlaps, w->visible, sf_reported_radii[r]);
-    for (size_t i = 0; w->deletion && i <= w->options.edits; i++)
+    for (size_t i = 0; w->split && i <= w->options.edits; i++)
         c->q_edits[i] = sf_edits_q(w->options.deletion, c->tokens, w->options.edit_kind, i,
                                    sf_q_at(w->overlaps, w->visible, w->options.radius));
     SF_TRY(sf_workspace_show(w, SF_TEXT_READ, c, error));
@@ -79,14 +83,16 @@ static safer_status ask_text(safer_certificate *c, safer_workspace *w, safer_err
 {
     safer_status status;
     const uint64_t draws = sf_votes_enumerable(w);
-    const int together = draws == 1 && !w->prepared;
+    const int together = draws == 1 && !w->prepared && !c->groups;
     if (together)
         SF_TRY(sf_ask_text_and_draw(&c->base, w, error));
     else
         SF_TRY(sf_ask_text(&c->base, w, error));
     if (draws) SF_TRY(sf_votes_enumerate(w, draws, together, c, error));
     c->exact = draws > 0 && !sf_model_is_random(w->model); /* which may have been found out meanwhile */
-    c->queries = c->exact ? draws * sf_model_asks(w->model) : 0;
+    c->queries = !c->exact ? 0 : c->groups ? draws : draws * sf_model_asks(w->model);
+    if (c->groups && !c->exact)
+        return sf_fail(error, SAFER_INVALID, "`groups`: the model answers at random, and groups are asked only once");
 done:
     return status;
 }
@@ -189,7 +195,7 @@ static void decide(safer_certificate *c, safer_workspace *w)
     set_shares(c, w);
     c->bound = sf_evidence_bound(&evidence);
     set_radius(c, w, sf_evidence_radius(&w->q_radius, &w->q_next, &evidence, w->overlaps, w->visible));
-    if (!w->deletion) return;
+    if (!w->split) return;
     c->edits = sf_evidence_edits(&evidence, c->q_edits, w->options.edits);
     c->certified &= c->edits >= w->options.edits;
 }

@@ -2,6 +2,7 @@
 #include "certify/config.h"
 
 #include "base/memory.h"
+#include "certify/evidence.h"
 #include "run/members.h"
 
 #include <string.h>
@@ -32,13 +33,13 @@ static double delta_of_text(const safer_certify_options *o, size_t texts)
 json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                        const safer_certify_options *o)
 {
-    const int draws = o->method != SAFER_METHOD_IBP; /* members about draws would only mislead */
+    const int samples = sf_method_samples(o->method); /* else members about samples would only mislead */
     json_t *config = json_object();
     sf_member_add(&config, "safer", json_string(SAFER_VERSION));
     sf_member_add(&config, "format", json_integer(SF_FORMAT));
     sf_origin_add(&config, SF_FORMAT, model, lexicon, data);
     sf_member_add(&config, "method", json_string(safer_method_name(o->method)));
-    if (draws) {
+    if (samples) {
         sf_member_add(&config, "n", json_integer((json_int_t)o->n));
         sf_member_add(&config, "n0", json_integer((json_int_t)o->n0));
         sf_member_add(&config, "delta", json_real(o->delta));
@@ -49,12 +50,12 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
     sf_member_add(&config, "radius", sf_radius_text(o->radius));
     sf_member_add(&config, "radii", radii_json(SF_FORMAT));
     if (sf_deletes(o->deletion)) {
-        sf_member_add(&config, "delete", sf_deletion_json(o->deletion));
+        sf_member_add(&config, sf_deletion_member(o->deletion), sf_deletion_json(o->deletion));
         sf_member_add(&config, "edits", json_integer((json_int_t)o->edits));
         sf_member_add(&config, "edit_kind", json_string(safer_edit_kind_name(o->edit_kind)));
     }
     sf_member_add(&config, "unlabelled", json_boolean(o->unlabelled));
-    if (draws) sf_member_add(&config, "seed", json_integer((json_int_t)o->seed));
+    if (o->method != SAFER_METHOD_IBP) sf_member_add(&config, "seed", json_integer((json_int_t)o->seed));
     sf_shard_add(&config, (sf_shard){o->shard, o->shards});
     return config;
 }
@@ -80,16 +81,18 @@ static void read_sampling(sf_config *out, sf_members *m)
     out->delta = sf_member_real(m, "delta_text");
     o->family_wise = sf_member_flag(m, "family_wise");
     o->alpha = sf_member_real(m, "alpha");
-    o->seed = (uint64_t)sf_member_integer(m, "seed", INT64_MIN);
 }
 
-/* Where draws delete tokens: how often, and what is certified. */
+/* Where draws delete tokens: how often, and what is certified; or how many groups vote. */
 static void read_edits(sf_config *out, sf_members *m)
 {
     safer_certify_options *o = &out->options;
-    const json_t *deletion = sf_member_optional(m, "delete");
-    if (!deletion) return;
-    if (sf_deletion_read(&o->deletion, deletion))
+    const int groups = o->method == SAFER_METHOD_GROUPS;
+    const json_t *deletion = groups ? NULL : sf_member_optional(m, "delete");
+    if (!deletion && !groups) return;
+    if (groups)
+        o->deletion.groups = (size_t)sf_member_integer(m, "groups", 1);
+    else if (sf_deletion_read(&o->deletion, deletion))
         sf_member_refuse(m, "delete", "a fraction of 2^32, above 0 and below 1, or keep:K");
     o->edits = (size_t)sf_member_integer(m, "edits", 1);
     const char *kind = sf_member_string(m, "edit_kind");
@@ -150,7 +153,8 @@ safer_status sf_config_read(sf_config *out, const json_t *config, const char *pa
     o->radius = sf_member_radius(&m, "radius");
     o->unlabelled = sf_member_flag(&m, "unlabelled");
     out->delta = o->delta;
-    if (o->method != SAFER_METHOD_IBP) read_sampling(out, &m);
+    if (sf_method_samples(o->method)) read_sampling(out, &m);
+    if (o->method != SAFER_METHOD_IBP) o->seed = (uint64_t)sf_member_integer(&m, "seed", INT64_MIN);
     if (o->method != SAFER_METHOD_IBP && out->format >= 2) read_edits(out, &m);
     SF_TRY(read_radii(&m, out->format, error));
     out->date = out->format < 2 ? NULL
@@ -163,7 +167,7 @@ safer_status sf_config_read(sf_config *out, const json_t *config, const char *pa
     out->radius = o->radius;
     out->unlabelled = o->unlabelled;
     SF_TRY(check_numbers(out, path, error));
-    if (o->method != SAFER_METHOD_IBP) out->rule = sf_vote_rule_of(out->classes, o->alpha, o->n0);
+    if (sf_method_samples(o->method)) out->rule = sf_vote_rule_of(out->classes, o->alpha, o->n0);
 done:
     return status;
 }

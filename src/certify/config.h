@@ -19,8 +19,8 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
 typedef struct sf_config {
     int format;
     safer_method method;
-    int deletes;  /* draws delete tokens; else there are no edits */
-    double delta; /* of one text; like n and n0 of no meaning for ibp */
+    int deletes;  /* draws delete tokens, or groups of them vote; else there are no edits */
+    double delta; /* of one text; like n and n0 of no meaning for ibp and groups */
     uint64_t n, n0;
     size_t radius, texts;
     int unlabelled;

@@ -10,6 +10,12 @@
 
 extern const size_t sf_reported_radii[SAFER_RADII];
 
+/* Whether a method draws samples, of a number and with a chance of error: bounds and groups do not. */
+static inline int sf_method_samples(safer_method method)
+{
+    return method != SAFER_METHOD_IBP && method != SAFER_METHOD_GROUPS;
+}
+
 /* q_X at a radius, rounded up, from the overlaps of the text's slots, rising. */
 double sf_q_at(const double *overlaps, size_t slots, size_t radius);
 

@@ -82,7 +82,7 @@ static void add_bound(json_t **record, const safer_certificate *c, const safer_w
     sf_member_add(record, "q_at", q_at);
     sf_member_add(record, "q_radius", json_real(w->q_radius));
     sf_member_add(record, "q_next", json_real(w->q_next));
-    if (w->deletion) {
+    if (w->split) {
         json_t *q_edits = json_array();
         for (size_t i = 0; i <= w->options.edits; i++) sf_item_add(&q_edits, json_real(c->q_edits[i]));
         sf_member_add(record, "q_edits", q_edits);
@@ -117,7 +117,7 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     sf_member_add(&record, "words", json_integer((json_int_t)c->words));
     sf_member_add(&record, "slots", json_integer((json_int_t)c->slots));
     sf_member_add(&record, "visible", json_integer((json_int_t)c->visible));
-    if (w->deletion) sf_member_add(&record, "tokens", json_integer((json_int_t)c->tokens));
+    if (w->split) sf_member_add(&record, "tokens", json_integer((json_int_t)c->tokens));
     sf_member_add(&record, "exact", json_boolean(c->exact));
     if (c->margins)
         add_margins(&record, c, model);
@@ -128,7 +128,7 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     if (!c->margins) add_bound(&record, c, w);
     sf_member_add(&record, "certified", json_boolean(c->certified));
     sf_member_add(&record, "radius", sf_radius_text(c->radius));
-    if (w->deletion) sf_member_add(&record, "edits", json_integer((json_int_t)c->edits));
+    if (w->split) sf_member_add(&record, "edits", json_integer((json_int_t)c->edits));
     sf_member_add(&record, "queries", json_integer((json_int_t)c->queries));
     return record;
 }
@@ -349,10 +349,24 @@ static const char *fault_of_sizes(const sf_record *r, const sf_config *config)
     return config->whole && r->visible < r->slots ? "a model of this kind sees every slot" : NULL;
 }
 
+/* What of the votes of groups cannot be, or NULL. Groups without tokens are asked about once, together. */
+static const char *fault_of_groups(const sf_record *r, const sf_config *config)
+{
+    sf_weight total = 0;
+    const size_t groups = config->options.deletion.groups;
+    if (!r->exact) return "votes of groups are always exact";
+    if (read_weight(r->total, &total) || total != groups) return "the total is not the number of groups";
+    if (r->queries < 1 || r->queries > groups || r->queries > r->tokens + 1) return "queries are not those of groups";
+    return r->q != 0 ? "synonyms change no group, but q is not 0" : NULL;
+}
+
 /* What of a record does not fit the configuration, or NULL. */
 static const char *fault_of_counts(const sf_record *r, const sf_config *config)
 {
-    if (r->exact && config->method != SAFER_METHOD_ADAPTIVE) return "this method never enumerates";
+    const char *fault = config->method == SAFER_METHOD_GROUPS ? fault_of_groups(r, config) : NULL;
+    if (fault) return fault;
+    if (r->exact && config->method != SAFER_METHOD_ADAPTIVE && config->method != SAFER_METHOD_GROUPS)
+        return "this method never enumerates";
     if (r->exact && config->random) return "a model that answers at random has no exact certificate";
     if (r->exact ? r->n != 0 : r->n > config->n || (config->method != SAFER_METHOD_ADAPTIVE && r->n != config->n))
         return "n does not fit the configuration";
@@ -412,7 +426,8 @@ static const char *fault_of_edits(const sf_record *r, const sf_config *config, c
                                       sf_record_q_edits(r, 0));
         const double q = sf_record_q_edits(r, i);
         if (!(q >= own && q <= own + SF_TOLERANCE))
-            return "q_edits does not follow from q and the chance to be deleted";
+            return config->options.deletion.groups ? "q_edits does not follow from the number of groups"
+                                                   : "q_edits does not follow from q and the chance to be deleted";
     }
     if (r->edits > 0 && !sf_evidence_grants(e, sf_record_q_edits(r, r->edits)))
         return "the edits are not certified by the counts";

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "draw/enumerate.h"
+#include "draw/groups.h"
 #include "stats/edits.h"
 
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static const char *fault_of_draws(const sf_retrace *t, const sf_record *r, const
     const uint64_t draws = sf_enumerate_total(&total, &t->sampler, r->visible, config->n);
     if (!draws) return "the text has too many draws to be exact";
     if (sf_record_total(r, &stored) || stored != total) return "the total is not that of all draws of the text";
-    const uint64_t asks = config->format >= 2 && config->remote ? 2 : 1;
+    const uint64_t asks = config->format >= 2 && config->remote && !t->slots.groups ? 2 : 1;
     return r->queries != draws * asks ? "queries are not the number of draws" : NULL;
 }
 
@@ -79,10 +80,11 @@ safer_status sf_retrace_text(sf_retrace *t, const sf_record *r, const sf_config 
     SF_TRY(sf_slots_read(&t->slots, t->lexicon, row.text, row.text_length, error));
     SF_TRY(sf_slots_split(&t->slots, config->options.deletion, error));
     SF_TRY(sf_sampler_prepare(&t->sampler, &t->slots, t->lexicon, error));
+    if (t->slots.groups) SF_TRY(sf_sampler_group(&t->sampler, &t->slots, t->lexicon, config->options.seed, error));
     if (sf_grow(&t->overlaps, &t->overlap_capacity, t->slots.slot_count + 1, sizeof *t->overlaps))
         return sf_fail_memory(error);
     (void)sf_slots_overlaps(t->overlaps, &t->slots, t->lexicon);
-    for (size_t s = 0; config->deletes && s < t->slots.slot_count; s++)
+    for (size_t s = 0; t->slots.deletion && s < t->slots.slot_count; s++)
         t->overlaps[s] = sf_deletion_overlap(t->slots.deletion, t->overlaps[s]);
     if (r->visible <= t->slots.slot_count) qsort(t->overlaps, r->visible, sizeof *t->overlaps, sf_compare_doubles);
     const char *fault = fault_of_text(t, r, config, row, label);

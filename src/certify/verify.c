@@ -175,7 +175,7 @@ static void add(const char **list, const char *phrase)
 
 static void list_checks(safer_verification *v, const sf_config *c, int files, int model)
 {
-    const int old = c->format < 2, ibp = c->method == SAFER_METHOD_IBP;
+    const int old = c->format < 2, ibp = c->method == SAFER_METHOD_IBP, groups = c->method == SAFER_METHOD_GROUPS;
     const char **checked = v->checked, **not_checked = v->not_checked;
     add(checked, "seals, and that no record is missing, repeated or moved");
     add(checked, ibp ? "radii and decisions, from the margins" : "bounds, radii and decisions, from counts and q");
@@ -183,14 +183,18 @@ static void list_checks(safer_verification *v, const sf_config *c, int files, in
     if (files) {
         add(checked, old ? "hashes of lexicon and data" : "digests of lexicon and data");
         add(checked, "ids, labels, words and slots, from data and lexicon");
-        if (!ibp) add(checked, "q and totals of exact certificates, from the lexicon");
+        if (!ibp)
+            add(checked, groups ? "tokens and their groups, from data and lexicon"
+                                : "q and totals of exact certificates, from the lexicon");
     } else {
         add(not_checked, ibp ? "ids, labels, words and slots: they need lexicon and data"
                              : "ids, labels, words, slots and q: they need lexicon and data");
     }
     if (model) {
         add(checked, old ? "hash of the model" : c->remote ? "name and probe of the model" : "digest of the model");
-        add(checked, ibp ? "answers and margins of the model" : "every draw and every answer of the model");
+        add(checked, ibp      ? "answers and margins of the model"
+                     : groups ? "the model's answer for every group"
+                              : "every draw and every answer of the model");
     } else {
         add(not_checked, c->random ? "votes and answers: the model answers at random"
                          : ibp     ? "answers, margins and visible slots: they need the model"
@@ -229,14 +233,14 @@ safer_status safer_verify_crew(safer_verification *out, const char *path, const 
     run.summary.seconds = sf_seconds() - start;
     if (out) {
         const safer_certify_options *o = &run.config.options;
-        const int draws = o->method != SAFER_METHOD_IBP;
+        const int samples = sf_method_samples(o->method);
         *out = (safer_verification){.summary = run.summary,
                                     .format = run.config.format,
                                     .method = o->method,
                                     .radius = o->radius,
-                                    .delta = draws ? o->delta : 0,
-                                    .alpha = draws ? o->alpha : 0,
-                                    .family_wise = draws && o->family_wise,
+                                    .delta = samples ? o->delta : 0,
+                                    .alpha = samples ? o->alpha : 0,
+                                    .family_wise = samples && o->family_wise,
                                     .shard = run.config.shard.number,
                                     .shards = run.config.shard.count,
                                     .deletion = o->deletion,

@@ -42,7 +42,7 @@ static size_t radii_to_decide(double *p0, const safer_workspace *w, const safer_
 {
     const size_t asked = w->options.radius;
     size_t radii = 0;
-    for (size_t i = 1; w->deletion && i <= w->options.edits && c->q_edits[i] < 0.5; i++)
+    for (size_t i = 1; w->split && i <= w->options.edits && c->q_edits[i] < 0.5; i++)
         p0[radii++] = sf_null_probability(c->q_edits[i]);
     const size_t edits = radii;
     for (size_t r = 0; r < SAFER_RADII; r++) {
@@ -114,7 +114,9 @@ done:
 /* A model that answers at random has no exact shares. */
 uint64_t sf_votes_enumerable(const safer_workspace *w)
 {
-    if (w->options.method != SAFER_METHOD_ADAPTIVE || sf_model_is_random(w->model)) return 0;
+    const safer_method method = w->options.method;
+    if (sf_model_is_random(w->model)) return 0;
+    if (method != SAFER_METHOD_ADAPTIVE && method != SAFER_METHOD_GROUPS) return 0;
     return sf_enumerate_count(&w->sampler, w->visible, w->options.n);
 }
 
@@ -132,7 +134,7 @@ safer_status sf_votes_enumerate(safer_workspace *w, uint64_t draws, int known, c
         for (size_t i = 0; i < count; i++) /* the sum of all weights fits: sf_enumerate_count saw to it */
             (void)sf_tally_add(&w->tally, w->answers[i],
                                sf_enumerate_weight(&w->sampler, w->visible, w->draws + i * w->sampler.width));
-        SF_TRY(sf_ask_again(w, count, error));
+        if (!w->slots.groups) SF_TRY(sf_ask_again(w, count, error));
         done += count;
         so_far.n = done;
         if (done < draws) SF_TRY(sf_workspace_show(w, SF_BATCH_ASKED, &so_far, error));

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "base/parallel.h"
 #include "certify/evidence.h"
+#include "draw/groups.h"
 #include "run/shard.h"
 #include "stats/edits.h"
 #include "stats/special.h"
@@ -27,37 +28,40 @@ void safer_certify_options_init(safer_certify_options *options, size_t size)
     sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
-static safer_status check_deletion(const safer_certify_options *o, safer_error *error)
+static safer_status check_deletion(const safer_certify_options *o, const safer_lexicon *lexicon, safer_error *error)
 {
     const safer_status status = sf_deletion_check(o->deletion, error);
+    const int groups = o->method == SAFER_METHOD_GROUPS;
     if (status != SAFER_OK) return status;
+    if (groups && !o->deletion.groups)
+        return sf_fail(error, SAFER_INVALID, "`groups`: the method groups needs their number, 1 to %d", SAFER_GROUPS);
+    if (o->deletion.groups && !groups)
+        return sf_fail(error, SAFER_INVALID, "`groups`: only the method groups has any, %s has none",
+                       safer_method_name(o->method));
     if (o->edits < 1 || o->edits > SAFER_EDITS)
         return sf_fail(error, SAFER_INVALID, "`edits`: %zu (1 to %d)", o->edits, SAFER_EDITS);
     if (!safer_edit_kind_name(o->edit_kind)) return sf_fail(error, SAFER_INVALID, "`edit_kind`: unknown");
     if (sf_deletes(o->deletion) && o->method == SAFER_METHOD_IBP)
         return sf_fail(error, SAFER_INVALID, "`deletion`: the method ibp draws nothing, and so deletes nothing");
-    return SAFER_OK;
+    return groups ? sf_groups_check(lexicon, error) : SAFER_OK;
 }
 
 safer_status sf_certify_check(const safer_certify_options *o, const safer_model *model, const safer_lexicon *lexicon,
                               safer_error *error)
 {
     if (o->method != SAFER_METHOD_ADAPTIVE && o->method != SAFER_METHOD_BINOMIAL &&
-        o->method != SAFER_METHOD_HOEFFDING && o->method != SAFER_METHOD_IBP)
+        o->method != SAFER_METHOD_HOEFFDING && o->method != SAFER_METHOD_IBP && o->method != SAFER_METHOD_GROUPS)
         return sf_fail(error, SAFER_INVALID, "`method`: unknown");
     if (o->n < 1 || o->n > SF_SAMPLES_MAX)
         return sf_fail(error, SAFER_INVALID, "`n`: %llu (1 to 999999999)", (unsigned long long)o->n);
     if (o->n0 > SF_SAMPLES_MAX)
         return sf_fail(error, SAFER_INVALID, "`n0`: %llu (0 to 999999999)", (unsigned long long)o->n0);
-    if (!(o->delta > 0 && o->delta < 1))
-        return sf_fail(error, SAFER_INVALID, "`delta`: %g (above 0, below 1)", o->delta);
-    if (!(o->alpha > 0 && o->alpha < 1))
-        return sf_fail(error, SAFER_INVALID, "`alpha`: %g (above 0, below 1)", o->alpha);
+    if (!(o->delta > 0 && o->delta < 1)) return sf_fail(error, SAFER_INVALID, "`delta`: %g (above 0, below 1)", o->delta);
+    if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "`alpha`: %g (above 0, below 1)", o->alpha);
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "`radius`: at least 1, or all");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
-    if (o->batch < 1 || o->batch > 1 << 20)
-        return sf_fail(error, SAFER_INVALID, "`batch`: %zu (1 to 1048576)", o->batch);
-    const safer_status status = check_deletion(o, error);
+    if (o->batch < 1 || o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "`batch`: %zu (1 to 1048576)", o->batch);
+    const safer_status status = check_deletion(o, lexicon, error);
     return status == SAFER_OK && o->method == SAFER_METHOD_IBP && model ? sf_ibp_check(model, lexicon, error) : status;
 }
 
@@ -173,7 +177,7 @@ safer_status sf_workspace_read(safer_workspace *w, const char *text, size_t leng
     SF_TRY(sf_slots_read(&w->slots, w->lexicon, text, length, error));
     SF_TRY(sf_slots_split(&w->slots, w->options.deletion, error));
     w->text = (sf_span){w->slots.text, w->slots.length};
-    w->deletion = w->slots.deletion;
+    w->split = w->slots.split;
 done:
     return status;
 }
@@ -194,13 +198,14 @@ safer_status sf_workspace_prepare(safer_workspace *w, safer_error *error)
     const sf_model_class *class = w->model->class;
     SF_TRY(make_room(w, error));
     SF_TRY(sf_sampler_prepare(&w->sampler, &w->slots, w->lexicon, error));
-    if (class->prepare && (class->deletes || !w->deletion))
+    if (w->slots.groups) SF_TRY(sf_sampler_group(&w->sampler, &w->slots, w->lexicon, w->options.seed, error));
+    if (class->prepare && (class->deletes || !w->split))
         SF_TRY(class->prepare(w->model, w->lexicon, &w->slots, &w->prepared, error));
     /* Where tokens are deleted, what stands behind them moves up: then every slot can be seen. */
-    w->visible = w->prepared && class->visible && !w->deletion ? class->visible(w->prepared) : w->slots.slot_count;
+    w->visible = w->prepared && class->visible && !w->split ? class->visible(w->prepared) : w->slots.slot_count;
     sf_slots_overlaps(w->overlaps, &w->slots, w->lexicon); /* those of the visible slots come first */
-    for (size_t s = 0; w->deletion && s < w->visible; s++)
-        w->overlaps[s] = sf_deletion_overlap(w->deletion, w->overlaps[s]);
+    for (size_t s = 0; w->slots.deletion && s < w->visible; s++)
+        w->overlaps[s] = sf_deletion_overlap(w->slots.deletion, w->overlaps[s]);
     qsort(w->overlaps, w->visible, sizeof *w->overlaps, sf_compare_doubles);
 done:
     return status;

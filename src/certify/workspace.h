@@ -50,9 +50,9 @@ struct safer_workspace {
     /* The text at hand. */
     sf_span text; /* borrowed */
     sf_slots slots;
-    uint32_t deletion; /* the chance that a draw deletes a token, of 2^32; 0: nothing is deleted */
-    void *prepared;    /* by the model's fast path; NULL without one */
-    size_t visible;    /* slots the model can ever see: the others leave the product */
+    int split;      /* draws keep some of its tokens: there are edits */
+    void *prepared; /* by the model's fast path; NULL without one */
+    size_t visible; /* slots the model can ever see: the others leave the product */
     sf_sampler sampler;
     double *overlaps; /* slots; those of the visible ones first, rising */
     size_t overlap_capacity;

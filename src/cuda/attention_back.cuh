@@ -6,8 +6,8 @@
  *
  * Of kinds of attention with tables of distances, the gradients of scores are summed by distance: BIASED over all rows
  * of a block, tile by tile; PARTS for each row, where the pieces at distances of one bucket lie side by side. Scores of
- * PARTS are dear, since their terms are gathered two bytes at a time: so the first kernel writes shares and gradients of
- * scores down, as the products have them, and the second (attend_back_written) reads them. */
+ * PARTS are dear, since their terms are gathered two bytes at a time: so the first kernel writes shares and gradients
+ * of scores down, as the products have them, and the second (attend_back_written) reads them. */
 #ifndef SF_CUDA_ATTENTION_BACK_CUH
 #define SF_CUDA_ATTENTION_BACK_CUH
 
@@ -387,8 +387,8 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_keys(const back
     store_rows<D>(out + 2 * b.hidden, stride, dv, 1, first, length);
 }
 
-/* out (16, D) += a warp's 16 columns of square (64, 64), transposed, * tile (64, D). They are put on the stage too, as rows,
- * where there is one. */
+/* out (16, D) += a warp's 16 columns of square (64, 64), transposed, * tile (64, D). They are put on the stage too, as
+ * rows, where there is one. */
 template <int D>
 __device__ inline void add_columns_times_tile(float (*out)[4], uint32_t square, uint32_t tile, stage_row *stage)
 {

@@ -17,7 +17,7 @@ typedef struct sf_drawn {
 void sf_drawn_free(sf_drawn *drawn);
 
 /* drawn->text = the text with sample `sample` of the training stage in every slot, none when lexicon is NULL;
- * tokens are deleted besides. */
+ * tokens are deleted besides, or but one group of them, which differs from sample to sample. */
 safer_status sf_drawn_text(sf_drawn *drawn, const safer_lexicon *lexicon, const char *text, size_t length,
                            safer_deletion deletion, uint64_t seed, uint64_t sample, safer_error *error);
 

@@ -1,5 +1,5 @@
 /* The draws of a text, as the certifier asks about them. */
-#include "draw/sampler.h"
+#include "draw/groups.h"
 
 #include "base/memory.h"
 #include "text/unicode.h"
@@ -38,17 +38,24 @@ safer_status safer_draw_deleting(const safer_lexicon *lexicon, const char *text,
     if (count > UINT64_MAX - first) return sf_fail(error, SAFER_INVALID, "count: more draws than there are numbers");
     if (stream_stage(&own, stage)) return sf_fail(error, SAFER_INVALID, "stage: unknown");
     SF_TRY(sf_deletion_check(deletion, error));
+    if (deletion.groups) SF_TRY(sf_groups_check(lexicon, error));
     SF_TRY(sf_slots_read(&slots, lexicon, text, length, error));
     SF_TRY(sf_slots_split(&slots, deletion, error));
     SF_TRY(sf_sampler_prepare(&sampler, &slots, lexicon, error));
+    if (deletion.groups) SF_TRY(sf_sampler_group(&sampler, &slots, lexicon, seed, error));
     const sf_stream stream = sf_stream_of(seed, slots.hash, own);
     draw = sf_alloc(sampler.width, sizeof *draw);
     if (!draw) {
         status = sf_fail_memory(error);
         goto done;
     }
+    if (deletion.groups && first >= deletion.groups) count = 0;
+    if (deletion.groups && count > deletion.groups - first) count = deletion.groups - first;
     for (uint64_t i = first; i - first < count; i++) {
-        sf_sampler_draw(draw, &sampler, stream, i, 1);
+        if (deletion.groups)
+            sf_groups_draw(draw, &sampler, (uint32_t)i);
+        else
+            sf_sampler_draw(draw, &sampler, stream, i, 1);
         sf_buffer_clear(&drawn);
         if (sf_slots_render(&drawn, &slots, lexicon, draw)) {
             status = sf_fail_memory(error);

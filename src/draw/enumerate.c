@@ -1,6 +1,8 @@
 /* All draws of a text, by number. */
 #include "draw/enumerate.h"
 
+#include "draw/groups.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -44,6 +46,11 @@ uint64_t sf_enumerate_total(sf_weight *total, const sf_sampler *sampler, size_t 
 {
     assert(most >= 1);
     uint64_t draws = 1;
+    if (sampler->groups) {
+        assert(sampler->part_count > 0);
+        *total = sampler->groups;
+        return sampler->part_count;
+    }
     *total = 1; /* at least every product of weights, each being at most its slot's total */
     if (sampler->deletion) return count_split(sampler, most, total);
     for (size_t s = 0; s < visible; s++)
@@ -75,6 +82,11 @@ void sf_enumerate_draws(uint32_t *draws, const sf_sampler *sampler, size_t visib
 {
     for (size_t i = 0; i < count; i++) {
         uint64_t rest = first + i;
+        if (sampler->groups) {
+            sf_groups_draw(draws, sampler, sampler->parts[rest]);
+            draws += sampler->width;
+            continue;
+        }
         if (sampler->deletion) {
             draw_split(draws, sampler, rest);
             draws += sampler->width;
@@ -101,9 +113,18 @@ static sf_weight weight_split(const sf_sampler *sampler, const uint32_t *draw)
     return weight;
 }
 
+/* That of a group without tokens is the number of such groups. */
+static sf_weight weight_of_group(const sf_sampler *sampler, const uint32_t *draw)
+{
+    for (size_t i = sampler->slots; i < sampler->width; i++)
+        if (draw[i]) return 1;
+    return sampler->groups - (sampler->part_count - 1);
+}
+
 sf_weight sf_enumerate_weight(const sf_sampler *sampler, size_t visible, const uint32_t *draw)
 {
     sf_weight weight = 1;
+    if (sampler->groups) return weight_of_group(sampler, draw);
     if (sampler->deletion) return weight_split(sampler, draw);
     for (size_t s = 0; s < visible; s++) weight *= sampler->rules[s].weights[draw[s]];
     return weight;

@@ -12,6 +12,9 @@
  * it may be, one or the items of its slot. The weight of a deletion is that of the chance, in lowest terms, times the
  * total of the slot; all slots are visible.
  *
+ * Of a text in groups the draws are the groups with tokens, and one that stands for all without (draw/groups.h); what
+ * was said of `most` and of the weights' sum does not matter there: there are at most SAFER_GROUPS.
+ *
  * The weight of a draw is the product of its items' weights; its probability is that weight over
  * the product of the slots' totals, which is what the weights of all draws add up to.
  *

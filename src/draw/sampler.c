@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
 #include <string.h>
 
 sf_draw_rule sf_sampler_rule(const safer_lexicon *l, uint32_t word)
@@ -31,9 +32,12 @@ safer_status sf_sampler_prepare(sf_sampler *sampler, const sf_slots *slots, cons
         return sf_fail_memory(error);
     sampler->slots = slots->slot_count;
     sampler->width = sf_slots_width(slots);
+    sampler->split = slots->split;
     sampler->deletion = slots->deletion;
+    sampler->groups = slots->groups;
     sampler->tokens = slots->tokens;
-    sampler->token_count = slots->deletion ? slots->token_count : 0;
+    sampler->token_count = slots->split ? slots->token_count : 0;
+    sampler->part_count = 0;
     for (size_t s = 0; s < slots->slot_count; s++)
         sampler->rules[s] = sf_sampler_rule(l, slots->words[slots->slots[s]].word);
     return SAFER_OK;
@@ -42,6 +46,8 @@ safer_status sf_sampler_prepare(sf_sampler *sampler, const sf_slots *slots, cons
 void sf_sampler_free(sf_sampler *sampler)
 {
     free(sampler->rules);
+    free(sampler->group);
+    free(sampler->parts);
     *sampler = (sf_sampler){0};
 }
 
@@ -112,6 +118,7 @@ static void draw_kept(uint32_t *draw, const sf_sampler *sampler, sf_stream strea
 
 void sf_sampler_draw(uint32_t *draws, const sf_sampler *sampler, sf_stream stream, uint64_t first, size_t count)
 {
+    assert(!sampler->groups);
     for (size_t i = 0; i < count; i++) {
         uint64_t sample = first + i;
         uint32_t counter[4] = {(uint32_t)sample, (uint32_t)(sample >> 32), 0, 0}, block[4] = {0};

@@ -27,16 +27,21 @@ typedef struct sf_sampler {
     sf_draw_rule *rules; /* one per slot */
     size_t slots, capacity;
     size_t width;           /* numbers of a draw: sf_slots_width */
-    uint32_t deletion;      /* of a text that is split: sf_slots_split */
-    const sf_token *tokens; /* borrowed from the slots */
+    int split;              /* that of the slots, like the next four: sf_slots_split */
+    uint32_t deletion;      /* the chance of 2^32 */
+    size_t groups;          /* or so many groups: then only sf_sampler_group (draw/groups.h) makes it ready */
+    const sf_token *tokens; /* borrowed */
     size_t token_count;
+    uint32_t *group, *parts; /* (tokens): the group of each; (part_count): draw/groups.h */
+    size_t group_capacity, part_count, part_capacity;
 } sf_sampler; /* zero-initialise; reused from text to text */
 
 safer_status sf_sampler_prepare(sf_sampler *sampler, const sf_slots *slots, const safer_lexicon *lexicon,
                                 safer_error *error);
 void sf_sampler_free(sf_sampler *sampler);
 
-/* draws (count, width): samples first .. first+count-1, as sf_slots_width lays them out; the index of a slot is below
+/* Not of a text in groups, which has no samples.
+ * draws (count, width): samples first .. first+count-1, as sf_slots_width lays them out; the index of a slot is below
  * its rule's count, and 0 where its token is deleted. All draws, without sampling: draw/enumerate.h. */
 void sf_sampler_draw(uint32_t *draws, const sf_sampler *sampler, sf_stream stream, uint64_t first, size_t count);
 

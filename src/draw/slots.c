@@ -30,7 +30,9 @@ safer_status sf_slots_read(sf_slots *slots, const safer_lexicon *lexicon, const 
     slots->length = length;
     slots->hash = sf_hash(text, length, 0);
     slots->word_count = slots->slot_count = slots->token_count = 0;
+    slots->split = 0;
     slots->deletion = 0;
+    slots->groups = 0;
     sf_buffer_clear(&slots->keys);
     sf_word_reader_start(&slots->reader, text, length);
     while ((more = sf_word_reader_next(&slots->reader, &word)) > 0) {
@@ -98,33 +100,41 @@ safer_status sf_slots_split(sf_slots *slots, safer_deletion deletion, safer_erro
 {
     size_t at = 0;
     int failed = 0;
+    slots->split = sf_deletes(deletion);
     slots->deletion = 0;
+    slots->groups = deletion.groups;
     slots->token_count = 0;
-    if (!sf_deletes(deletion)) return SAFER_OK;
+    if (!slots->split) return SAFER_OK;
     for (size_t i = 0; i < slots->word_count && !failed; i++) {
         const sf_text_word *w = &slots->words[i];
         failed = split_gap(slots, at, w->begin) || add_token(slots, w->begin, w->end, w->slot);
         at = w->end;
     }
     if (failed || split_gap(slots, at, slots->length)) return sf_fail_memory(error);
-    slots->deletion = sf_deletion_at(deletion, slots->token_count);
+    slots->deletion = deletion.groups ? 0 : sf_deletion_at(deletion, slots->token_count);
     return SAFER_OK;
 }
 
 size_t sf_slots_width(const sf_slots *slots)
 {
-    return slots->slot_count + (slots->deletion ? (slots->token_count + 31) / 32 : 0);
+    return slots->slot_count + (slots->split ? (slots->token_count + 31) / 32 : 0);
 }
 
 /* ---------------------------------------------------------------- rendering */
 
-/* Appends what a draw puts into a slot. */
-static int render_slot(sf_buffer *out, const sf_slots *slots, const safer_lexicon *l, size_t slot, uint32_t draw)
+int sf_slots_render_slot(sf_buffer *out, const sf_slots *slots, const safer_lexicon *l, size_t slot, uint32_t draw)
 {
     const sf_text_word *w = &slots->words[slots->slots[slot]];
     const uint32_t drawn = l->kernel.ids[l->kernel.offsets[l->kernel.row_of[w->word]] + draw];
     const uint32_t begin = l->words.offsets[drawn];
     return sf_word_render(out, l->words.pool + begin, l->words.offsets[drawn + 1] - begin - 1, w->pattern);
+}
+
+int sf_slots_render_token(sf_buffer *out, const sf_slots *slots, const safer_lexicon *l, const sf_token *t,
+                          const uint32_t *draws)
+{
+    return t->slot == SF_NONE ? sf_buffer_add(out, slots->text + t->begin, t->end - t->begin)
+                              : sf_slots_render_slot(out, slots, l, t->slot, draws[t->slot]);
 }
 
 static int render_kept(sf_buffer *out, const sf_slots *slots, const safer_lexicon *l, const uint32_t *draw)
@@ -135,9 +145,7 @@ static int render_kept(sf_buffer *out, const sf_slots *slots, const safer_lexico
         for (uint32_t bits = draw[slots->slot_count + group]; bits && !failed; bits &= bits - 1) {
             const sf_token *t = &slots->tokens[32 * group + (size_t)__builtin_ctz(bits)];
             if (out->length > first) failed = sf_buffer_add(out, " ", 1);
-            if (!failed)
-                failed = t->slot == SF_NONE ? sf_buffer_add(out, slots->text + t->begin, t->end - t->begin)
-                                            : render_slot(out, slots, l, t->slot, draw[t->slot]);
+            failed = failed || sf_slots_render_token(out, slots, l, t, draw);
         }
     return failed;
 }
@@ -145,10 +153,11 @@ static int render_kept(sf_buffer *out, const sf_slots *slots, const safer_lexico
 int sf_slots_render(sf_buffer *out, const sf_slots *slots, const safer_lexicon *l, const uint32_t *draws)
 {
     size_t at = 0;
-    if (slots->deletion) return render_kept(out, slots, l, draws);
+    if (slots->split) return render_kept(out, slots, l, draws);
     for (size_t s = 0; s < slots->slot_count; s++) {
         const sf_text_word *w = &slots->words[slots->slots[s]];
-        if (sf_buffer_add(out, slots->text + at, w->begin - at) || render_slot(out, slots, l, s, draws[s])) return -1;
+        if (sf_buffer_add(out, slots->text + at, w->begin - at) || sf_slots_render_slot(out, slots, l, s, draws[s]))
+            return -1;
         at = w->end;
     }
     return sf_buffer_add(out, slots->text + at, slots->length - at);

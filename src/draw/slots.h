@@ -22,8 +22,8 @@ typedef struct sf_text_word {
     sf_case pattern;
 } sf_text_word;
 
-/* What draws with deletion keep or delete: a word; a number, a run of digits; or a mark, any other character that is
- * not white space. */
+/* What draws with deletion keep or delete, and what groups consist of: a word; a number, a run of digits; or a mark,
+ * any other character that is not white space. */
 typedef struct sf_token {
     uint32_t begin, end; /* bytes of the text */
     uint32_t slot;       /* number of the slot, or SF_NONE */
@@ -42,8 +42,10 @@ typedef struct sf_slots {
     sf_word_reader reader;
     sf_folder folder;
 
-    /* Only after sf_slots_split; */
-    uint32_t deletion; /* the chance that a draw deletes a token, of 2^32; 0: the text is not split */
+    /* Only after sf_slots_split: */
+    int split;         /* draws keep some of the tokens */
+    uint32_t deletion; /* the chance that a draw deletes a token, of 2^32; 0: none is deleted by chance */
+    size_t groups;     /* draws keep the tokens of one of so many groups (draw/sampler.h); 0: there are none */
     sf_token *tokens;
     size_t token_count, token_capacity;
 } sf_slots; /* zero-initialise; reused from text to text */
@@ -67,8 +69,8 @@ static inline size_t sf_slots_origin(const sf_slots *slots, size_t byte)
     return slots->text == slots->given.bytes ? byte : sf_folder_origin(&slots->folder, byte);
 }
 
-/* From here on, until the next text is read, draws delete each token so often. Zeros: nothing is deleted, and nothing
- * changes. */
+/* From here on, until the next text is read, draws delete each token so often, or keep those of one group. Zeros:
+ * nothing is deleted, and nothing changes. */
 safer_status sf_slots_split(sf_slots *slots, safer_deletion deletion, safer_error *error);
 #define SF_SPLIT ((safer_deletion){.chance = 0.5}) /* where tokens alone are wanted */
 
@@ -83,6 +85,14 @@ static inline int sf_slots_keeps(const sf_slots *slots, const uint32_t *draw, si
 /* Appends the text with a draw in every slot; of a text that is split, the tokens that are kept, one space between two
  * of them. 0, or -1 when memory is out. */
 int sf_slots_render(sf_buffer *out, const sf_slots *slots, const safer_lexicon *lexicon, const uint32_t *draws);
+
+/* Appends what a draw puts into a slot. 0, or -1 when memory is out. */
+int sf_slots_render_slot(sf_buffer *out, const sf_slots *slots, const safer_lexicon *lexicon, size_t slot,
+                         uint32_t draw);
+
+/* Appends one token, as it stands or as it is drawn. 0, or -1 when memory is out. */
+int sf_slots_render_token(sf_buffer *out, const sf_slots *slots, const safer_lexicon *lexicon, const sf_token *token,
+                          const uint32_t *draws);
 
 /* overlaps[s] = s_x of every slot; returns how many. */
 size_t sf_slots_overlaps(double *overlaps, const sf_slots *slots, const safer_lexicon *lexicon);

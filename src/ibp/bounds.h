@@ -30,6 +30,11 @@ safer_status sf_ibp_margins(double *margins, const safer_model *model, const saf
                             const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
                             safer_error *error);
 
+/* The same of every member of a sum, (members, classes), before the weights, and nearly: to choose weights by. */
+safer_status sf_ibp_member_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon,
+                                   const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
+                                   safer_error *error);
+
 /* Whether such margins certify the target: every other class is behind. */
 int sf_ibp_certifies(const double *margins, size_t classes, size_t target);
 

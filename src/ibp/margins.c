@@ -187,6 +187,26 @@ done:
     return status;
 }
 
+safer_status sf_ibp_member_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon,
+                                   const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
+                                   safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const sf_sum_model *sum = as_sum(model);
+    if (!*scratch) SF_TRY(scratch_new(scratch, model, error));
+    sf_ibp_scratch *s = *scratch;
+    for (size_t m = 0; m < sum->count; m++, margins += model->classes) {
+        const sf_sum_member *member = &sum->members[m];
+        const int64_t *said = sf_sum_said(answered, m);
+        if (!member->canonical)
+            SF_TRY(bound_net(margins, NULL, member->model, lexicon, slots, target, s, &s->nets[m], error));
+        for (size_t k = 0; member->canonical && k < model->classes; k++)
+            margins[k] = ldexp((double)(said[target] - said[k]), -SF_SUM_BITS) / member->weight;
+    }
+done:
+    return status;
+}
+
 int sf_ibp_certifies(const double *margins, size_t classes, size_t target)
 {
     for (size_t c = 0; c < classes; c++)

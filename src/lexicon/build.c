@@ -17,9 +17,43 @@
 static safer_status check(const safer_lexicon_options *o, safer_error *error)
 {
     if (!o->vectors) return sf_fail(error, SAFER_INVALID, "`vectors`: a file of word vectors is needed");
-    if (o->table || o->wordnet || o->directed)
-        return sf_fail(error, SAFER_INVALID, "`table`, `wordnet` and `directed` are for importing, not for building");
+    if (o->table || o->directed)
+        return sf_fail(error, SAFER_INVALID, "`table` and `directed` are for importing, not for building");
     return SAFER_OK;
+}
+
+/* With WordNet and data: vectors of words that neither has are left out. No constraint would move them, and comparing
+ * them all with each other takes minutes where the file has hundreds of thousands. */
+static safer_status leave_out(sf_draft *draft, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    sf_vectors *v = &draft->vectors;
+    sf_words kept = {0};
+    uint32_t *map = sf_alloc(v->words.count, sizeof *map);
+    if (!map) return sf_fail_memory(error);
+    for (uint32_t x = 0; x < v->words.count; x++) {
+        const char *word = sf_words_string(&v->words, x);
+        const size_t length = sf_words_length(&v->words, x);
+        map[x] = SF_NONE;
+        if (!draft->corpus.counts[x] && sf_words_find(&draft->wordnet.table.words, word, length) == SF_NONE) {
+            SF_TRY(sf_dropped_add(&draft->dropped, word, length, "rare", error));
+            continue;
+        }
+        SF_TRY(sf_words_add(&kept, word, length, &map[x], error));
+        memmove(v->values + map[x] * v->dim, v->values + x * v->dim, v->dim * sizeof *v->values);
+        draft->corpus.counts[map[x]] = draft->corpus.counts[x];
+    }
+    sf_corpus_renumber(&draft->corpus, map);
+    sf_words_free(&v->words);
+    v->words = kept;
+    kept = (sf_words){0};
+    draft->report->listed = v->words.count;
+    if (!v->words.count)
+        status = sf_fail(error, SAFER_INPUT, "%s: no word of the data has a vector", draft->options->vectors);
+done:
+    sf_words_free(&kept);
+    free(map);
+    return status;
 }
 
 /* Vectors of the words that are listed, and how often these occur. */
@@ -46,6 +80,10 @@ static safer_status read_vectors(sf_draft *draft, safer_error *error)
         return sf_fail(error, SAFER_INPUT, "%s: no word of the vocabulary has a vector", o->vectors);
     SF_TRY(sf_draft_count(draft, &v->words, error));
     sf_draft_time(draft, "count words");
+    if (!o->wordnet) goto done;
+    SF_TRY(sf_wordnet_open(&draft->wordnet, o->wordnet, error));
+    if (o->vocab_from_count && o->min_count) SF_TRY(leave_out(draft, error));
+    sf_draft_time(draft, "read WordNet");
 done:
     return status;
 }
@@ -75,8 +113,8 @@ static safer_status fit(sf_draft *draft, safer_error *error)
         SF_TRY(sf_constraints_read(&synonyms, o->synonyms[i], &v->words, error));
     for (size_t i = 0; i < o->antonyms_count; i++)
         SF_TRY(sf_constraints_read(antonyms, o->antonyms[i], &v->words, error));
-    sf_constraints_sort(&synonyms);
-    sf_constraints_sort(antonyms);
+    SF_TRY(sf_wordnet_synonyms(&synonyms, &draft->wordnet, &v->words, error));
+    SF_TRY(sf_wordnet_antonyms(antonyms, &draft->wordnet, &v->words, error));
     draft->report->attract = synonyms.count / 2;
     draft->report->repel = antonyms->count / 2;
     if (o->counterfit && (synonyms.count || antonyms->count)) {

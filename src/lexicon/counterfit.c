@@ -35,13 +35,14 @@ static safer_status find_word(const char *bytes, size_t length, const sf_words *
     return SAFER_OK;
 }
 
-static int add_constraint(sf_constraints *c, uint32_t a, uint32_t b)
+safer_status sf_constraints_add(sf_constraints *c, uint32_t a, uint32_t b, safer_error *error)
 {
-    if (sf_grow(&c->pairs, &c->capacity, c->count + 2, sizeof *c->pairs)) return -1;
+    if (a == SF_NONE || b == SF_NONE || a == b) return SAFER_OK;
+    if (sf_grow(&c->pairs, &c->capacity, c->count + 2, sizeof *c->pairs)) return sf_fail_memory(error);
     c->pairs[c->count][0] = c->pairs[c->count + 1][1] = a;
     c->pairs[c->count][1] = c->pairs[c->count + 1][0] = b;
     c->count += 2;
-    return 0;
+    return SAFER_OK;
 }
 
 safer_status sf_constraints_parse(sf_constraints *constraints, const char *bytes, size_t length, const char *name,
@@ -75,12 +76,8 @@ safer_status sf_constraints_parse(sf_constraints *constraints, const char *bytes
         SF_TRY(find_word(field[0].bytes, field[0].length, words, &key, &a, error));
         SF_TRY(find_word(field[1].bytes, field[1].length, words, &key, &b, error));
         constraints->lines++;
-        if (a == SF_NONE || b == SF_NONE) {
-            constraints->unknown++;
-        } else if (a != b && add_constraint(constraints, a, b)) {
-            status = sf_fail_memory(error);
-            goto done;
-        }
+        constraints->unknown += a == SF_NONE || b == SF_NONE;
+        SF_TRY(sf_constraints_add(constraints, a, b, error));
     }
 done:
     sf_buffer_free(&key);

@@ -20,6 +20,8 @@ safer_status sf_constraints_read(sf_constraints *constraints, const char *path, 
                                  safer_error *error);
 safer_status sf_constraints_parse(sf_constraints *constraints, const char *bytes, size_t length, const char *name,
                                   const sf_words *words, safer_error *error);
+/* Adds one pair, in the numbers of its words; nothing when one is SF_NONE or both are the same. */
+safer_status sf_constraints_add(sf_constraints *constraints, uint32_t a, uint32_t b, safer_error *error);
 void sf_constraints_sort(sf_constraints *constraints);
 /* Renames the words: map[old] is the new number, which rises with the old one, or SF_NONE to drop their pairs. */
 void sf_constraints_renumber(sf_constraints *constraints, const uint32_t *map);

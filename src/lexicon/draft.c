@@ -28,6 +28,7 @@ void sf_draft_free(sf_draft *draft)
     sf_words_free(&draft->vocab);
     sf_inputs_free(&draft->inputs);
     sf_vectors_free(&draft->vectors);
+    sf_wordnet_free(&draft->wordnet);
     sf_constraints_free(&draft->antonyms);
     sf_words_free(&draft->words);
     free(draft->counts);
@@ -99,9 +100,15 @@ void safer_lexicon_options_init(safer_lexicon_options *options, size_t size)
                                                    .all_but_the_top = 8,
                                                    .threshold = 0.8,
                                                    .metric = SAFER_METRIC_COSINE,
-                                                   .kernel = "topk:100",
+                                                   .kernel = "auto",
                                                    .function_words = 1};
     sf_options_init(options, size, &defaults, sizeof defaults);
+}
+
+/* Labels would be needed to know better, and this room has none. */
+static const char *kernel_of(const safer_lexicon_options *o)
+{
+    return strcmp(o->kernel, "auto") == 0 ? "representative" : o->kernel;
 }
 
 static safer_status check_options(const safer_lexicon_options *o, safer_error *error)
@@ -119,7 +126,10 @@ static safer_status check_options(const safer_lexicon_options *o, safer_error *e
         return sf_fail(error, SAFER_INVALID, "`max_component`: 1 (0: any size; otherwise at least 2 words)");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
     if (!o->kernel) return sf_fail(error, SAFER_INVALID, "`kernel`: none given");
-    return sf_kernel_spec_parse(&spec, o->kernel, error);
+    if (sf_kernel_spec_parse(&spec, kernel_of(o), NULL) != SAFER_OK)
+        return sf_fail(error, SAFER_INVALID,
+                       "`kernel` \"%s\": expected auto, topk:K (K at least 1), component or representative", o->kernel);
+    return SAFER_OK;
 }
 
 safer_status sf_draft_begin(sf_draft *draft, const safer_lexicon_options *options, safer_lexicon_report *report,
@@ -194,7 +204,7 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, safer_error *e
     if (!draft->provenance) return sf_fail_memory(error);
     if (o->vocab_from_count) sf_json_put(&draft->provenance, "min_count", json_integer((json_int_t)o->min_count));
     if (strcmp(made, "build") == 0) {
-        int fitted = o->synonyms_count || o->antonyms_count;
+        int fitted = o->synonyms_count || o->antonyms_count || o->wordnet;
         sf_json_put(&draft->provenance, "counterfit", json_integer(fitted ? o->counterfit : 0));
         sf_json_put(&draft->provenance, "all_but_the_top", json_integer(o->all_but_the_top));
         sf_json_put(&draft->provenance, "threshold", json_real(o->threshold));
@@ -354,7 +364,7 @@ safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *
     report->symmetrised = draft->with_similarity ? 0 : added; /* computed pairs come one way by nature */
     report->pairs = (size_t)graph.offsets[graph.words] / (o->directed ? 1 : 2);
     SF_TRY(describe_fold(draft, error));
-    SF_TRY(complete(out, draft, &graph, o->kernel, o->directed,
+    SF_TRY(complete(out, draft, &graph, kernel_of(o), o->directed,
                     (sf_span){draft->folding.table.bytes, draft->folding.table.length}, o->threads, &o->progress,
                     error));
     if (o->dropped) status = sf_dropped_write(&draft->dropped, o->dropped, error);
@@ -365,8 +375,8 @@ done:
 
 /* ------------------------------------------------- another kernel, same words */
 
-safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon *l, const char *kernel, int threads,
-                                       safer_error *error)
+safer_status sf_lexicon_rework(safer_lexicon **out, const safer_lexicon *l, const char *kernel, json_t *choice,
+                               int threads, safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_draft draft = {.with_similarity = l->similarity != NULL, .dim = l->vector_dim};
@@ -388,6 +398,8 @@ safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon 
     draft.rows = sf_calloc(n, sizeof *draft.rows);
     if (sf_json_parse(&draft.provenance, l->provenance, strlen(l->provenance), 0, &ignored) == SAFER_INPUT)
         draft.provenance = json_object();
+    json_object_del(draft.provenance, "kernel_choice"); /* which was about the kernel before */
+    if (choice) sf_json_put(&draft.provenance, "kernel_choice", json_incref(choice));
     if (!draft.counts || !draft.edges || !draft.rows || !draft.provenance) {
         status = sf_fail_memory(error);
         goto done;
@@ -407,4 +419,10 @@ done:
     sf_graph_free(&graph);
     sf_draft_free(&draft);
     return status;
+}
+
+safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon *l, const char *kernel, int threads,
+                                       safer_error *error)
+{
+    return sf_lexicon_rework(out, l, kernel, NULL, threads, error);
 }

@@ -9,6 +9,7 @@
 #include "lexicon/inputs.h"
 #include "lexicon/lexicon.h"
 #include "lexicon/vectors.h"
+#include "lexicon/wordnet.h"
 
 #include <jansson.h>
 
@@ -24,6 +25,7 @@ typedef struct sf_draft {
     sf_inputs inputs;   /* until they are used up */
     sf_vectors vectors; /* what `rows` points into */
 
+    sf_wordnet wordnet;      /* of options->wordnet, when building; else empty */
     sf_constraints antonyms; /* first in the numbers of the vectors, then in the draft's */
 
     sf_words words;
@@ -57,6 +59,10 @@ void sf_draft_renumber(sf_draft *draft, const uint32_t *map);
 
 /* Refuses, excludes and protects; builds graph, ladder, kernel and overlaps; assembles. */
 safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *error);
+
+/* The same words and synonyms with another kernel; the provenance gets why it was chosen, unless that is NULL. */
+safer_status sf_lexicon_rework(safer_lexicon **out, const safer_lexicon *lexicon, const char *kernel, json_t *choice,
+                               int threads, safer_error *error);
 
 /* What the vector file held. */
 void sf_draft_report_vectors(sf_draft *draft);

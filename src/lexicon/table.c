@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "lexicon/wordnet.h"
 #include "text/unicode.h"
 #include "text/word.h"
 
@@ -198,9 +199,14 @@ static safer_status wordnet_line(void *context, const char *begin, const char *e
     size_t length, count = 0;
     safer_status status = SAFER_OK;
     uint32_t ids[256];
+    const char *type = begin;
+    sf_span offset = {begin, 0};
     if (*begin == ' ') return SAFER_OK;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         if (!next_field(&p, end, &field, &length)) goto malformed;
+        if (i == 0) offset = (sf_span){field, length};
+        if (i == 2) type = field;
+    }
     if (length != 2) goto malformed;
     for (size_t i = 0; i < length; i++) {
         int digit = field[i] >= '0' && field[i] <= '9'   ? field[i] - '0'
@@ -221,7 +227,9 @@ static safer_status wordnet_line(void *context, const char *begin, const char *e
     for (size_t i = 0; i < count && status == SAFER_OK; i++)
         for (size_t j = 0; j < count && status == SAFER_OK; j++)
             if (i != j) status = add_pair(job->table, ids[i], ids[j], error);
-    return status;
+    if (status == SAFER_OK && job->table->wordnet)
+        status = sf_wordnet_add(job->table->wordnet, offset, *type, ids, count, p, end, error);
+    if (status != SAFER_INPUT) return status;
 malformed:
     return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a WordNet synset", job->name, line);
 }

@@ -12,8 +12,9 @@ typedef struct sf_table {
     sf_words words; /* keys, in order of appearance */
     sf_pair *pairs; /* a -> b as listed; similarity 0 */
     size_t count, capacity;
-    size_t phrases;      /* entries that are not one word, left out */
-    sf_dropped *dropped; /* and noted here; may be NULL */
+    size_t phrases;             /* entries that are not one word, left out */
+    sf_dropped *dropped;        /* and noted here; may be NULL */
+    struct sf_wordnet *wordnet; /* WordNet: what else its files say goes there (lexicon/wordnet.h); may be NULL */
 } sf_table;
 
 /* JSON when the first byte that is not blank is '{', otherwise text. */

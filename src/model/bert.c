@@ -134,8 +134,9 @@ static safer_status classify(const safer_model *model, const sf_span *texts, siz
 
 typedef struct prepared {
     sf_lexpieces *words; /* held */
-    sf_pieces *pieces;
-    size_t slots; /* of the text: the length of a draw */
+    sf_pieces *pieces;   /* or, of a text that is split: */
+    sf_kept *kept;
+    size_t width; /* numbers of a draw */
 } prepared;
 
 static void release(void *pointer)
@@ -143,6 +144,7 @@ static void release(void *pointer)
     prepared *p = pointer;
     if (!p) return;
     sf_pieces_free(p->pieces);
+    sf_kept_free(p->kept);
     sf_lexpieces_free(p->words);
     free(p);
 }
@@ -155,10 +157,11 @@ static safer_status prepare(const safer_model *model, const safer_lexicon *lexic
     const size_t limit = sf_bert_room(&m->checkpoint.layout.shape, piecer);
     prepared *p = sf_calloc(1, sizeof *p);
     if (!p) return sf_fail_memory(error);
-    p->slots = slots->slot_count;
+    p->width = sf_slots_width(slots);
     p->words = sf_lexpieces_of(m->words, piecer, lexicon, limit);
-    safer_status status = p->words ? sf_pieces_new(&p->pieces, piecer, lexicon, p->words, slots, limit, error)
-                                   : sf_fail_memory(error);
+    safer_status status = !p->words         ? sf_fail_memory(error)
+                          : slots->split    ? sf_kept_new(&p->kept, piecer, lexicon, p->words, slots, limit, error)
+                                            : sf_pieces_new(&p->pieces, piecer, lexicon, p->words, slots, limit, error);
     if (status == SAFER_OK)
         *out = p;
     else
@@ -176,7 +179,10 @@ static safer_status sample(const safer_model *model, const void *pointer, const 
     for (size_t first = 0; first < count && status == SAFER_OK; first += s->group) {
         size_t group = count - first < s->group ? count - first : s->group;
         for (size_t i = 0; i < group; i++) {
-            size_t pieces = sf_pieces_draw(begin_text(m, s, i), p->pieces, draws + (first + i) * p->slots, &s->pieces);
+            const uint32_t *draw = draws + (first + i) * p->width;
+            uint32_t *ids = begin_text(m, s, i);
+            const size_t pieces = p->kept ? sf_kept_draw(ids, p->kept, draw, &s->pieces)
+                                          : sf_pieces_draw(ids, p->pieces, draw, &s->pieces);
             if (pieces == SIZE_MAX) return sf_fail_memory(error);
             end_text(m, s, i, pieces);
         }
@@ -246,6 +252,7 @@ static const sf_model_class bert_class = {
     .sample = sample,
     .release = release,
     .visible = visible,
+    .deletes = 1,
     .scratch_new = scratch_new,
     .scratch_free = scratch_free,
     .free = model_free,

@@ -14,8 +14,8 @@
 #define SF_MODEL_BERT_H
 
 #include "model/arithmetic.h"
+#include "model/kept.h"
 #include "model/model.h"
-#include "model/pieces.h"
 #include "nn/device.h"
 
 typedef enum sf_bert_pool { SF_POOL_CLS, SF_POOL_POOLER, SF_POOL_MEAN } sf_bert_pool;

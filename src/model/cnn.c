@@ -707,7 +707,7 @@ static safer_status prepare(const safer_model *base, const safer_lexicon *lexico
     p->words = slots->word_count > net->layout.shape.max_words ? net->layout.shape.max_words : slots->word_count;
     p->slots = slots->slot_count;
     while (p->used < p->slots && slots->slots[p->used] < p->words) p->used++;
-    if (slots->deletion) {
+    if (slots->split) {
         SF_TRY(prepare_deleting(p, model, lexicon, slots, error));
         *out = p;
         return SAFER_OK;

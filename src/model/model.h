@@ -140,6 +140,9 @@ safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file
 safer_status sf_model_json(json_t **out, const char *bytes, size_t length, size_t flags, const char *name,
                            safer_error *error);
 
+/* Of every label of the data, the model's class. The caller frees it. */
+safer_status sf_map_labels(int **out, const safer_model *model, const safer_data *data, safer_error *error);
+
 /* Loaders, by the metadata "arch". */
 safer_status sf_ngram_open(safer_model **out, const sf_safetensors *file, safer_error *error);
 safer_status sf_cnn_open(safer_model **out, sf_safetensors *file,

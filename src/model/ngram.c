@@ -291,12 +291,12 @@ static safer_status prepare(const safer_model *model, const safer_lexicon *l, co
     p->first = sf_alloc(p->slots, sizeof *p->first);
     p->supports = sf_alloc(supports, sizeof *p->supports);
     if (!p->first || !p->supports ||
-        (slots->deletion ? read_parts(p, slots) : sf_ngram_read_slots(&scratch, slots, &p->tokens))) {
+        (slots->split ? read_parts(p, slots) : sf_ngram_read_slots(&scratch, slots, &p->tokens))) {
         sf_ngram_scratch_clear(&scratch);
         release(p);
         return sf_fail_memory(error);
     }
-    if (!slots->deletion) { /* taken over */
+    if (!slots->split) { /* taken over */
         p->hashes = scratch.hashes;
         p->places = scratch.places;
     }

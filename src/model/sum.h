@@ -19,7 +19,7 @@
 
 #include "model/model.h"
 
-enum { SF_SUM_BITS = 20, SF_SUM_MEMBERS = 64 };
+enum { SF_SUM_BITS = 20, SF_SUM_MEMBERS = SAFER_SUM_MEMBERS };
 
 /* No member says more of a class, nor less than its negative. */
 #define SF_SUM_MOST (INT64_C(1) << 50)

@@ -35,9 +35,10 @@ static safer_status read_config(reading *r, const json_t *config, safer_error *e
     r->format = head.format;
     r->attack->smoothed = head.smoothed;
     r->attack->texts = head.texts;
-    snprintf(r->attack->method, sizeof r->attack->method, "%s", head.method);
+    const int constrained = head.same_pos || head.min_cosine > 0 || head.min_similarity > 0;
+    snprintf(r->attack->method, sizeof r->attack->method, "%.40s%s", head.method, constrained ? ", constrained" : "");
     sf_put(&r->json, "{\"name\":");
-    sf_put_json_short(&r->json, head.method, 60);
+    sf_put_json_short(&r->json, r->attack->method, 60);
     sf_putf(&r->json, ",\"smoothed\":%s,\"runs\":[", head.smoothed ? "true" : "false");
     for (size_t i = 0; i < r->run_count; i++) {
         if (!r->runs[i].has_data || !sf_origin_is_same(config, r->runs[i].json, "model")) continue;

@@ -122,7 +122,10 @@ static void take_reach(sf_facts *facts)
              say(facts, "besides, at most %zu token%s (words, numbers, marks) edited; kind of edit: %s", s->edits,
                  s->edits == 1 ? "" : "s", safer_edit_kind_name(s->edit_kind)));
     const safer_deletion d = run->config.options.deletion;
-    add_term(facts, "deletion", d.keep ? say(facts, "keep:%zu", d.keep) : say_real(facts, d.chance));
+    if (d.groups)
+        add_term(facts, "groups", say(facts, "%zu", d.groups));
+    else
+        add_term(facts, "deletion", d.keep ? say(facts, "keep:%zu", d.keep) : say_real(facts, d.chance));
 }
 
 static void take_terms(sf_facts *facts)
@@ -142,7 +145,10 @@ static void take_terms(sf_facts *facts)
                        facts->lexicon.name));
     take_reach(facts);
     add_term(facts, "property", "stability: the answer stays the same");
-    add_term(facts, "classifier", bounds ? "the model itself" : "the smoothed classifier");
+    add_term(facts, "classifier",
+             bounds                                      ? "the model itself"
+             : run->config.method == SAFER_METHOD_GROUPS ? "a vote of groups of words"
+                                                         : "the smoothed classifier");
     add_term(facts, "method", safer_method_name(run->config.method));
     add_term(facts, "evidence", sampled ? "statistical" : "deterministic");
     if (sampled) {
@@ -159,7 +165,7 @@ static void take_limits(sf_facts *facts)
 {
     const safer_run *run = facts->run;
     const safer_summary *s = &run->certified;
-    const int bounds = run->config.method == SAFER_METHOD_IBP;
+    const int bounds = run->config.method == SAFER_METHOD_IBP, groups = run->config.method == SAFER_METHOD_GROUPS;
     const char *arithmetic = member(run->json, "model", "arithmetic");
     const int family = json_is_true(json_object_get(run->json, "family_wise"));
     add_limit(facts,
@@ -170,9 +176,11 @@ static void take_limits(sf_facts *facts)
                     "insertions, deletions, misspellings or paraphrases.");
     if (s->folded) add_limit(facts, "Of spellings only those that fold to the same text are covered.");
     add_limit(facts,
-              bounds ? "The certificates are about the model itself, not about a smoothed classifier."
-                     : "The certificates are about the smoothed classifier, a vote over random exchanges, not about "
-                       "one answer of the model.");
+              bounds   ? "The certificates are about the model itself, not about a smoothed classifier."
+              : groups ? "The certificates are about a vote of groups of the text's words, not about one answer of the "
+                         "model."
+                       : "The certificates are about the smoothed classifier, a vote over random exchanges, not about "
+                         "one answer of the model.");
     add_limit(facts, "A text without a certificate is not shown to be open to attack.");
     if (!bounds && s->exact < s->texts)
         add_limit(facts,

@@ -8,9 +8,10 @@
  * a loss too small for it to see; that is what the number of lost texts is for.
  *
  * A run that claims less is no match for its baseline: the same texts and labels, lexicon and radius are needed, and a
- * delta per text and an alpha of the vote that are not larger. Interval bounds have neither. */
+ * delta per text and an alpha of the vote that are not larger. Interval bounds and groups have neither. */
 #include "base/file.h"
 #include "base/number.h"
+#include "certify/evidence.h"
 #include "report/finished.h"
 #include "report/writer.h"
 #include "stats/binomial.h"
@@ -100,13 +101,13 @@ safer_status sf_run_identified(const safer_run *run, safer_error *error)
     return sf_fail(error, SAFER_INPUT, "%s: run it again; format 1 has no digests", run->path);
 }
 
-/* Of a text; interval bounds cannot err by chance. */
-static double delta_of(const safer_run *run) { return run->config.method == SAFER_METHOD_IBP ? 0 : run->config.delta; }
+/* Of a text; interval bounds and groups cannot err by chance. */
+static double delta_of(const safer_run *run) { return sf_method_samples(run->config.method) ? run->config.delta : 0; }
 
 /* The chance of an answer that does not win, which a text that is answered may be. */
 static double alpha_of(const safer_run *run)
 {
-    return run->config.method == SAFER_METHOD_IBP ? 0 : run->config.options.alpha;
+    return sf_method_samples(run->config.method) ? run->config.options.alpha : 0;
 }
 
 /* A digest that a forger wrote says little: ids and labels of the records must agree too. */

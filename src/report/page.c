@@ -143,7 +143,8 @@ static void put_facts(sf_writer *out, const sf_report_run *run)
     sf_put_count(out, s->abstained);
     sf_put(out, s->abstained == 1 ? " prediction without a clear vote, " : " predictions without a clear vote, ");
     sf_put_count(out, s->exact);
-    sf_put(out, " texts whose draws were all asked, which leaves no sampling error");
+    sf_putf(out, " texts whose %s were all asked, which leaves no sampling error",
+            run->config.method == SAFER_METHOD_GROUPS ? "groups" : "draws");
     sf_put(out, s->remote ? " if the model is a function of the text, " : ", ");
     sf_put_count(out, s->without_slots);
     sf_put(out, " texts in which no word can change, ");
@@ -167,7 +168,9 @@ static void put_figures(sf_writer *out, const sf_report_run *run, size_t number)
              s->base_correct, s->labelled);
     if (s->folded) put_tile(out, "", "clean, unfolded", "texts as they were given", s->unfolded_correct, s->labelled);
     if (sf_report_run_has_votes(run))
-        put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled);
+        put_tile(out, "", "smoothed",
+                 run->config.method == SAFER_METHOD_GROUPS ? "the vote of the groups" : "the vote over random synonyms",
+                 s->smoothed_correct, s->labelled);
     put_tile(out, "first", headline.name,
              s->edits                          ? "at the asked radius and edits"
              : run->config.radius == SAFER_ALL ? "any words changed to synonyms"
@@ -435,7 +438,7 @@ static void put_configurations(sf_writer *out, const sf_page *page)
                 "The chance that a text that could be attacked gets a certificate is at most <code>delta_text</code>; "
                 "it is not the chance that a given certificate is wrong. For texts marked exact that chance is 0; of a "
                 "remote model (arch exec, http or callback) this assumes that the model is a function of the text. "
-                "A certificate by interval bounds is about the model itself, and is exact. "
+                "A certificate by interval bounds is about the model itself, and is exact; so are votes of groups. "
                 "Intervals (Wilson, 95%) say what another sample of such texts might give. "
                 "When this page was written every record was checked by itself: its decision follows from its counts "
                 "and its q. Whether these are those of text, lexicon and model, <code>safer verify</code> says."

@@ -394,27 +394,3 @@ safer_status sf_rows_read(const sf_rows *rows, safer_reader **reader, size_t ind
     out->row.label = label >= 0 && rows->classes ? rows->classes[label] : -1;
     return SAFER_OK;
 }
-
-safer_status sf_map_labels(int **out, const safer_model *model, const safer_data *data, safer_error *error)
-{
-    size_t count = safer_data_label_count(data);
-    int *classes = sf_alloc(count, sizeof *classes);
-    if (!classes) return sf_fail_memory(error);
-    for (size_t i = 0; i < count; i++) {
-        classes[i] = -1;
-        for (size_t k = 0; k < model->classes; k++)
-            if (strcmp(safer_data_label(data, i), model->labels[k]) == 0) classes[i] = (int)k;
-        if (classes[i] < 0) {
-            sf_buffer known = {0};
-            for (size_t k = 0; k < model->classes && known.length < 200; k++)
-                (void)sf_buffer_format(&known, "%s%s", k ? ", " : "", model->labels[k]);
-            sf_fail(error, SAFER_INPUT, "the data has the label \"%s\", which the model does not know (it knows: %s)",
-                    safer_data_label(data, i), known.bytes ? known.bytes : "none");
-            sf_buffer_free(&known);
-            free(classes);
-            return SAFER_INPUT;
-        }
-    }
-    *out = classes;
-    return SAFER_OK;
-}

@@ -59,7 +59,4 @@ safer_status sf_rows_run(const sf_rows *rows, const char *path, int resume, size
 /* Reads a row of the data; it lives until the reader reads the next. */
 safer_status sf_rows_read(const sf_rows *rows, safer_reader **reader, size_t index, sf_row *out, safer_error *error);
 
-/* Of every label of the data, the model's class. The caller frees it. */
-safer_status sf_map_labels(int **out, const safer_model *model, const safer_data *data, safer_error *error);
-
 #endif

@@ -126,13 +126,14 @@ static char *model_text(safer_server *s)
         safer_lexicon_sha256(lexicon), "kernel", info.kernel, "words", (json_int_t)info.words, "method",
         safer_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha",
         o->alpha, "radius", sf_radius_json(o->radius), "radii", radii, "seed",
-        s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits",
-        "body", (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts",
-        (json_int_t)s->options.max_texts, "queue", (json_int_t)s->options.queue, "deadline", s->options.deadline);
+        s->options.fixed_seed || o->deletion.groups ? json_integer((json_int_t)o->seed) : json_null(), "token",
+        s->token != NULL, "limits", "body", (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text,
+        "texts", (json_int_t)s->options.max_texts, "queue", (json_int_t)s->options.queue, "deadline",
+        s->options.deadline);
     pthread_mutex_unlock(&s->lock);
     sf_json_put(&value, "second", second_json(s->options.second));
     if (sf_deletes(o->deletion)) {
-        sf_json_put(&value, "delete", sf_deletion_json(o->deletion));
+        sf_json_put(&value, sf_deletion_member(o->deletion), sf_deletion_json(o->deletion));
         sf_json_put(&value, "edits", json_integer((json_int_t)o->edits));
         sf_json_put(&value, "edit_kind", json_string(safer_edit_kind_name(o->edit_kind)));
     }

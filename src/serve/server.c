@@ -243,7 +243,7 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
         status = sf_fail_memory(error);
         goto done;
     }
-    if (!options->fixed_seed) SF_TRY(fresh_seed(&s->certify.seed, error));
+    if (!options->fixed_seed && !s->certify.deletion.groups) SF_TRY(fresh_seed(&s->certify.seed, error));
     SF_TRY(served_start(&s->served, s, model, lexicon, error));
     SF_TRY(listen_at(&fd, s, options->host, &where, error));
     s->daemon = start_daemon(s, fd);

@@ -8,8 +8,10 @@
 #include "stats/edits.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { LISTED = 100, LISTED_IN_ALL = 20000 }; /* of synonyms, and of draws; in all lists together */
+enum { FOLDED = 2000 };                       /* places that a fold changed */
 
 /* A word of a list, with what the list is ordered by. */
 typedef struct entry {
@@ -105,6 +107,72 @@ static json_t *word_json(const sf_slots *slots, const sf_text_word *w, place at,
                      slot ? safer_lexicon_word(lexicon, w->word).overlap : 1.0);
 }
 
+/* What the fold made of the text: where it differs, in order, neighbouring places as one. */
+typedef struct folding {
+    const sf_slots *slots;
+    json_t *places;
+    size_t count;    /* of places, listed or not */
+    size_t end;      /* in the given text, of the last place, */
+    place last;      /* and all of it, */
+    sf_span instead; /* with what stands there */
+    size_t utf16;    /* of the given text, up to the last place's end */
+} folding;
+
+static void put_place(folding *f)
+{
+    const sf_slots *s = f->slots;
+    if (!f->count || f->count > FOLDED) return;
+    f->last.from = f->utf16 + sf_utf16_length(s->given.bytes + f->end, f->last.begin - f->end);
+    f->last.to = f->last.from + sf_utf16_length(s->given.bytes + f->last.begin, f->last.end - f->last.begin);
+    f->utf16 = f->last.to;
+    f->end = f->last.end;
+    sf_json_push(&f->places,
+                 json_pack("{s:[I, I], s:[I, I], s:o}", "utf16", (json_int_t)f->last.from, (json_int_t)f->last.to,
+                           "bytes", (json_int_t)f->last.begin, (json_int_t)f->last.end, "to",
+                           json_stringn(f->instead.bytes, f->instead.length)));
+}
+
+/* Bytes begin to end of the given text became those from `from` to `to` of the folded one. */
+static void compare_bytes(folding *f, size_t begin, size_t end, size_t from, size_t to)
+{
+    const sf_slots *s = f->slots;
+    if (end - begin == to - from && memcmp(s->given.bytes + begin, s->text + from, to - from) == 0) return;
+    if (f->count && f->last.end == begin) {
+        f->last.end = end;
+        f->instead.length += to - from;
+        return;
+    }
+    put_place(f);
+    f->count++;
+    f->last = (place){.begin = begin, .end = end};
+    f->instead = (sf_span){s->text + from, to - from};
+}
+
+static int begins_character(char byte) { return ((unsigned char)byte & 0xc0) != 0x80; }
+
+/* Null where the lexicon has no fold. */
+static json_t *fold_json(const sf_slots *s, const safer_lexicon *lexicon)
+{
+    const safer_fold *fold = safer_lexicon_fold(lexicon);
+    folding f = {.slots = s, .places = json_array()};
+    if (!fold) {
+        json_decref(f.places);
+        return json_null();
+    }
+    size_t begin = 0, from = 0; /* up to here both are compared */
+    for (size_t i = 0; i <= s->length; i++) {
+        if (i < s->length && !begins_character(s->text[i])) continue;
+        const size_t origin = i < s->length ? sf_slots_origin(s, i) : s->given.length;
+        if (origin <= begin && i < s->length) continue; /* of the same character, or one that was moved */
+        compare_bytes(&f, begin, origin, from, i);
+        begin = origin;
+        from = i;
+    }
+    put_place(&f);
+    return json_pack("{s:s, s:s, s:o, s:I, s:o}", "steps", safer_fold_steps(fold), "unicode", safer_fold_unicode(fold),
+                     "text", json_stringn(s->text, s->length), "place_count", (json_int_t)f.count, "places", f.places);
+}
+
 /* q at the reported radii, rounded up, as a certificate has it for a model that reads everything. */
 static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon)
 {
@@ -147,8 +215,9 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
             sf_json_put(&entries, key, entry_json(lexicon, w->word, &left));
     }
     if (words && entries)
-        result = json_pack("{s:O, s:O, s:I, s:o}", "words", words, "lexicon", entries, "slots",
-                           (json_int_t)slots.slot_count, "q_at", q_json(&slots, lexicon));
+        result = json_pack("{s:O, s:O, s:I, s:o, s:o}", "words", words, "lexicon", entries, "slots",
+                           (json_int_t)slots.slot_count, "q_at", q_json(&slots, lexicon), "fold",
+                           fold_json(&slots, lexicon));
     if (!result) sf_fail_memory(error);
 done:
     json_decref(words);

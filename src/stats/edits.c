@@ -1,4 +1,4 @@
-/* What edits cost under draws that delete tokens.
+/* What edits cost: under draws that delete tokens, and where groups of tokens vote.
  *
  * Theorem. Draws of a text delete each of its tokens with probability p, independently, and draw those that stay from
  * their kernels, independently. Let X' arise from X by taking out a tokens and putting in b others, anything anywhere;
@@ -29,9 +29,30 @@
  * a, b up to R is worse than a = b = R; elsewhere the q of a = b = R is at least 1/2, and nothing is certified. Fewer
  * than R edits of one kind are covered too: each q rises with R where it is below 1/2 (deletions: where kept > 1/2).
  *
- * Where p depends on the length of the text, X and X' must have the same p: then all of the above holds as it stands.
- * Replacements do not change the length. Insertions, deletions and both make a length from L - R to L + R of L; p is
- * one on bins of lengths (base/deletion.h), so q is 1, and nothing is certified, where R edits may leave the bin of L.
+ * By length. Where p depends on the number of tokens (base/deletion.h), X is drawn with p, and X', of L' = L - a + b
+ * tokens, with p'. Between the second step and the third C', of m = L - a tokens, goes from p to p'. With
+ *
+ *     x = (p - p')^2 / (p (1-p)),     t = sqrt((1+x)^m - 1) / 2,
+ *
+ * that costs D at most 2t: let r be the ratio of the chances that C' keeps certain tokens under p' and under p. The
+ * difference of the two D is the mean of (r - 1) h under p, where h, the lead given what is kept, is in [-1, 1]; by
+ * Cauchy and Schwarz it is at most the root of the mean of (r - 1)^2. The mean of r is 1; the mean of r^2 is that of one
+ * token to the power of m, and p'^2/p + (1-p')^2/(1-p) = 1 + x. So D(C') >= D(C) - 2q' - 2t, X' is drawn with p', and
+ *
+ *     q = 1/2 + p^a (p'^-b/2 - kept + t),
+ *
+ * of which q(R) is the largest over all a and b that R edits can have. All a and b with one difference have one L' and
+ * one p', and m is at most min(L, L'), which is taken for all of them. Since (1+x)^m <= 1/(1 - mx) where mx < 1,
+ * t <= sqrt(mx/(1 - mx))/2, which is what is used; where mx >= 1 nothing is certified. Replacements do not change the
+ * length. For `any` a = b = R remains the worst where p changes slowly: an insertion or deletion in place of a
+ * replacement saves about (1-p)/2, and t is less for each token by which the length changes as soon as draws keep a few.
+ *
+ * Groups. Every token is in one of G groups by a function of its canonical form alone; g(X,y) is the share of groups
+ * that answer y when each is read by itself. A token put in or taken out changes what one group shows, a replaced one
+ * what two show, a synonym nothing. If m groups change, each of them turns from y to c at worst, and D(X) G falls by 2m
+ * at most: D(X') > 0 if D(X) > 2m/G. So q = m/G, with m = R for insertions or deletions alone and 2R for replacements
+ * and any edits; q' is 0 (proof/Groups.v: groups_certificate, groups_share). Every D(X) G is a whole number: rounding q
+ * up by less than 1/(2G) decides nothing otherwise.
  *
  * Rounding: p is exact. Powers, products and 1 - q' round down, the result up. */
 #include "stats/edits.h"
@@ -57,15 +78,71 @@ double sf_deletion_overlap(uint32_t deletion, double overlap)
     return complement_down(fmin(nextafter(lost, 1), 1));
 }
 
+static double up(double x) { return nextafter(x, INFINITY); }
+
+/* t of m tokens, up; 1, which is too much, where mx is not below 1. */
+static double changed_rate(double p, double other, size_t tokens)
+{
+    const double apart = fabs(p - other); /* exact: fractions of 2^32 */
+    if (apart == 0) return 0;
+    const double mx = up((double)tokens * up(up(apart * apart) / sf_multiply_down(p, 1 - p)));
+    return mx < 1 ? fmin(up(0.5 * up(sqrt(up(mx / complement_down(mx))))), 1) : 1;
+}
+
+static double power_down(double p, size_t n)
+{
+    double power = 1;
+    for (size_t i = 0; i < n; i++) power = sf_multiply_down(power, p);
+    return power;
+}
+
+static double power_up(double p, size_t n)
+{
+    double power = 1;
+    for (size_t i = 0; i < n; i++) power = up(power * p);
+    return power;
+}
+
+/* The largest q of a and b up to these, for texts that become longer by b - a = `more` tokens. */
+static double worst_of(safer_deletion deletion, size_t tokens, size_t most_a, size_t most_b, long more, double kept)
+{
+    const size_t other = (size_t)((long)tokens + more);
+    const double p = sf_deletion_share(sf_deletion_at(deletion, tokens)),
+                 next = sf_deletion_share(sf_deletion_at(deletion, other)),
+                 t = changed_rate(p, next, tokens < other ? tokens : other);
+    size_t a = more < 0 ? (size_t)-more : 0, b = more > 0 ? (size_t)more : 0;
+    double worst = 0, low = power_down(p, a), high = power_up(p, a), power = power_down(next, b);
+    for (; a <= most_a && b <= most_b && a <= tokens; a++, b++) {
+        const double inside = up(up(up(0.5 / power) - kept) + t);
+        worst = fmax(worst, inside < 0 ? up(0.5 - sf_multiply_down(low, -inside)) : up(0.5 + up(high * inside)));
+        low = sf_multiply_down(low, p);
+        high = up(high * p);
+        power = sf_multiply_down(power, next);
+    }
+    return fmin(worst, 1);
+}
+
+static double q_by_length(safer_deletion deletion, size_t tokens, safer_edit_kind kind, size_t edits, double q)
+{
+    const size_t most_a = kind == SAFER_EDITS_INSERT ? 0 : edits, most_b = kind == SAFER_EDITS_DELETE ? 0 : edits;
+    const long shorter = (long)(most_a < tokens ? most_a : tokens);
+    double worst = q;
+    for (long more = -shorter; more <= (long)most_b; more++)
+        worst = fmax(worst, worst_of(deletion, tokens, most_a, most_b, more, complement_down(q)));
+    return worst;
+}
+
 double sf_edits_q(safer_deletion deletion, size_t tokens, safer_edit_kind kind, size_t edits, double q)
 {
     assert(sf_deletes(deletion) && q >= 0 && q <= 1);
     if (edits == 0) return q;
-    if (edits > sf_deletion_room(deletion, kind, tokens)) return 1;
-    const double p = sf_deletion_share(sf_deletion_at(deletion, tokens));
-    double power = 1;
-    for (size_t i = 0; i < edits; i++) power = sf_multiply_down(power, p);
-    const double kept = complement_down(q);
+    if (deletion.groups) {
+        const int two = kind == SAFER_EDITS_ANY || kind == SAFER_EDITS_REPLACE;
+        return fmin(nextafter((double)(two ? 2 * edits : edits) / (double)deletion.groups, 2) + q, 1);
+    }
+    if (deletion.keep && kind != SAFER_EDITS_REPLACE) return q_by_length(deletion, tokens, kind, edits, q);
+    const double power = power_down(sf_deletion_share(sf_deletion_at(deletion, tokens)), edits),
+                 kept = complement_down(q);
     switch (kind) {
     case SAFER_EDITS_DELETE: /* at q' >= 1/2 nothing is certified: then q' itself, which is more than enough */
         return kept <= 0.5 ? q : nextafter(0.5 - sf_multiply_down(power, kept - 0.5), 1); /* kept - 1/2 is exact */

@@ -171,3 +171,16 @@ void sf_piecer_find_cuts(sf_gap *gap, const sf_piecer *piecer, const char *text,
         find_in_tokenizer(gap, piecer->places, text);
     if (gap->end == length) note_cut(gap, length);
 }
+
+/* White space always cuts; only a special token may lie across. */
+sf_edges sf_piecer_edges(const sf_piecer *piecer, const char *token, size_t length)
+{
+    if (!piecer->wordpiece) return sf_places_edges(piecer->places, token, length);
+    return (sf_edges){1, !sf_wordpiece_joins(piecer->wordpiece, (unsigned char)token[length - 1], ' ')};
+}
+
+sf_edges sf_piecer_word_edges(const sf_piecer *piecer, sf_letters begins, sf_letters ends)
+{
+    if (!piecer->wordpiece) return sf_places_word_edges(piecer->places, begins, ends);
+    return (sf_edges){1, !sf_wordpiece_joins(piecer->wordpiece, -1, ' ')};
+}

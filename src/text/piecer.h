@@ -66,4 +66,9 @@ typedef struct sf_gap {
  * those of the whole, whatever words stand around the gap. The beginning and the end of a text are such places. */
 void sf_piecer_find_cuts(sf_gap *gap, const sf_piecer *piecer, const char *text, size_t length);
 
+/* The edges of a token that stands between spaces (tokenizer_places.h): its bytes, at least one; or a drawn word, which
+ * begins and ends with some of these letters (need not be known where sf_piecer_minds_letters is 0). */
+sf_edges sf_piecer_edges(const sf_piecer *piecer, const char *token, size_t length);
+sf_edges sf_piecer_word_edges(const sf_piecer *piecer, sf_letters begins, sf_letters ends);
+
 #endif

@@ -462,3 +462,14 @@ int sf_places_cut(const sf_places *p, const char *text, size_t length, size_t at
     const unsigned char c = (unsigned char)text[at + 1];
     return !p->opens[b][c < ASCII ? c : UNKNOWN];
 }
+
+sf_edges sf_places_edges(const sf_places *p, const char *token, size_t length)
+{
+    const unsigned char a = (unsigned char)token[length - 1], c = (unsigned char)token[0];
+    return (sf_edges){.begins = !p->opens[' '][c < ASCII ? c : UNKNOWN], .ends = a < ASCII && p->cut[a][' ']};
+}
+
+sf_edges sf_places_word_edges(const sf_places *p, sf_letters begins, sf_letters ends)
+{
+    return (sf_edges){.begins = !(begins & ~p->before[' ']), .ends = !(ends & ~p->behind[' '])};
+}

@@ -31,4 +31,13 @@ size_t sf_places_skips(const sf_places *places);
 int sf_places_cut(const sf_places *places, const char *text, size_t length, size_t at, sf_letters before,
                   sf_letters after);
 
+/* Of a text whose tokens stand between single spaces: whether it may be cut in front of the space before a token
+ * (`begins`) and of the one behind it (`ends`), for all that this token has to say: it may, where `ends` of the one and
+ * `begins` of the next hold. */
+typedef struct sf_edges {
+    int begins, ends;
+} sf_edges;
+sf_edges sf_places_edges(const sf_places *places, const char *token, size_t length); /* of one byte at least */
+sf_edges sf_places_word_edges(const sf_places *places, sf_letters begins, sf_letters ends);
+
 #endif

@@ -29,6 +29,7 @@ uint64_t sf_course_fingerprint(const double *numbers, size_t count, const float 
         }
     const safer_deletion d = options->deletion;
     if (d.chance > 0) hash = sf_hash(&d.chance, sizeof d.chance, hash);
+    if (d.groups) hash = sf_hash(&d.groups, sizeof d.groups, hash + 1);
     if (d.keep) hash = sf_hash(&d.keep, sizeof d.keep, hash);
     return options->lexicon ? sf_hash(options->lexicon->image.bytes, options->lexicon->image.length, hash) : hash;
 }

@@ -321,7 +321,9 @@ static size_t copies_of(const safer_train_options *o)
     const int deletes = sf_deletes(o->deletion), drawn = deletes || (o->lexicon && !all_point_masses(o->lexicon));
     const int copies = !drawn ? 1 : o->course.epochs < MAX_COPIES ? o->course.epochs : MAX_COPIES;
     if (!deletes) return (size_t)copies;
-    const double more = o->deletion.keep ? MOST_DELETED : copies / (1 - o->deletion.chance);
+    const double more = o->deletion.keep     ? MOST_DELETED
+                        : o->deletion.groups ? (double)copies * (double)o->deletion.groups
+                                             : copies / (1 - o->deletion.chance);
     return more < MOST_DELETED ? (size_t)more : MOST_DELETED;
 }
 

@@ -93,9 +93,9 @@ static safer_status read_texts(reading *r, sf_texts *t, const safer_data *data, 
     t->offsets = sf_calloc(count + 1, sizeof *t->offsets);
     t->hashes = sf_alloc(count, sizeof *t->hashes);
     t->labels = sf_alloc(count, sizeof *t->labels);
-    if (sf_deletes(r->deletion)) t->deletions = sf_calloc(count, sizeof *t->deletions);
-    if (!t->offsets || !t->hashes || !t->labels || (sf_deletes(r->deletion) && !t->deletions))
-        return sf_fail_memory(error);
+    const int by_chance = sf_deletes(r->deletion) && !r->deletion.groups;
+    if (by_chance) t->deletions = sf_calloc(count, sizeof *t->deletions);
+    if (!t->offsets || !t->hashes || !t->labels || (by_chance && !t->deletions)) return sf_fail_memory(error);
     r->token_capacity = 0;
     for (size_t i = 0; i < count; i++) {
         safer_row row = safer_data_row(data, rows[i]);
@@ -182,6 +182,7 @@ safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, sf_kn
     safer_status status;
     sf_textset c = {.lexicon = options->lexicon,
                     .deletes = sf_deletes(options->deletion),
+                    .groups = options->deletion.groups,
                     .limit = sf_texts_limit(options)};
     reading r = {.lexicon = options->lexicon, .deletion = options->deletion, .limit = c.deletes ? SIZE_MAX : c.limit};
     SF_TRY(read_texts(&r, &c.fit, split->fit_data, split->fit, split->fit_count, 1, error));
@@ -209,6 +210,24 @@ static int is_deleted(uint32_t deletion, sf_stream stream, uint64_t sample, size
     return block[i % 4] < deletion;
 }
 
+/* The words of one group, each by its canonical number: as the sampler does it, but that another hash will do. */
+static size_t draw_group(uint32_t *ids, const sf_textset *c, const uint32_t *tokens, size_t count, sf_stream stream,
+                         uint64_t sample)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count && kept < c->limit; i++) {
+        uint32_t id = tokens[i], block[4];
+        if (id & SF_TOKEN_SLOT) {
+            const sf_kernel_view *kernel = &c->lexicon->kernel;
+            id = c->drawn[kernel->ids[kernel->offsets[kernel->row_of[id & ~SF_TOKEN_SLOT]]]];
+        }
+        const uint32_t counter[4] = {(uint32_t)sample, (uint32_t)(sample >> 32), id, UINT32_MAX};
+        sf_philox(block, counter, stream.key);
+        if (block[0] % c->groups == 0) ids[kept++] = id;
+    }
+    return kept;
+}
+
 size_t sf_textset_draw(uint32_t *ids, const sf_textset *c, const sf_texts *texts, size_t index, uint64_t seed,
                        uint64_t sample)
 {
@@ -217,6 +236,7 @@ size_t sf_textset_draw(uint32_t *ids, const sf_textset *c, const sf_texts *texts
     sf_stream stream = sf_stream_of(seed, texts->hashes[index], SF_STAGE_TRAINING);
     uint32_t slot = 0, block[4] = {0};
     size_t kept = 0;
+    if (c->groups) return draw_group(ids, c, tokens, count, stream, sample);
     for (size_t i = 0; i < count && kept < c->limit; i++) {
         const int slots = (tokens[i] & SF_TOKEN_SLOT) != 0;
         if (texts->deletions && is_deleted(texts->deletions[index], stream, sample, i, block)) {

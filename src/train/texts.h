@@ -27,6 +27,7 @@ typedef struct sf_textset {
     sf_words words;  /* word k has number k + 1; 0 is every unknown word */
     uint32_t *drawn; /* (lexicon words): their numbers, 0 for unknown ones */
     int deletes;     /* draws delete words; then texts are read whole, and draws cut */
+    size_t groups;   /* draws keep the words of one of so many groups; 0: there are none */
     size_t limit;    /* words of a draw, at most */
 } sf_textset;
 

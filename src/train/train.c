@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/options.h"
+#include "draw/groups.h"
 #include "nn/device.h"
 
 #include <inttypes.h>
@@ -236,6 +237,7 @@ static safer_status check_deletion(const safer_train_options *o, safer_error *er
     if (status != SAFER_OK) return status;
     if (sf_deletes(o->deletion) && o->defense.kind)
         return sf_fail(error, SAFER_INVALID, "`deletion`: a defense draws nothing, and so deletes nothing");
+    if (o->deletion.groups && o->lexicon) return sf_groups_check(o->lexicon, error);
     return SAFER_OK;
 }
 
@@ -393,6 +395,7 @@ char *sf_train_provenance_json(const safer_train_options *options)
     if (options->lexicon) /* the shorter one is for version 0.1.0 */
         snprintf(lexicon, sizeof lexicon, "\"lexicon\":\"%016" PRIx64 "\",\"lexicon_sha256\":\"%s\"",
                  sf_lexicon_hash(options->lexicon), options->lexicon->sha256.hex);
+    if (d.groups) snprintf(deletion, sizeof deletion, ",\"groups\":%zu", d.groups);
     if (d.keep) snprintf(deletion, sizeof deletion, ",\"delete\":\"keep:%zu\"", d.keep);
     if (d.chance > 0 && sf_format_real(share, d.chance) == 0)
         snprintf(deletion, sizeof deletion, ",\"delete\":%s", share);

@@ -357,6 +357,31 @@ export const tests = {
     await leave(page, true);
   },
 
+  async 'explorer: a server with a fold shows what it reads'() {
+    const page = await visit('edits'), text = 'A g\u043e\u043ed f\u200bilm, a g\u043e\u043ed pl\u0430y. <i>';
+    await certify(page, text);
+    const said = await page.textContent('#folded');
+    assert.match(said, /^What is read/);
+    assert.match(said, /5 places were folded\. The answer, and all that is certified, holds for every text that folds to this one\./);
+    assert.equal(await page.textContent('#folded .said'), 'a good film, a good play. <i>');
+    const items = await page.$$eval('#folded li', list => list.map(item => item.textContent));
+    assert.deepEqual(items, ['A (U+0041) became a', '\u043e\u043e (U+043E U+043E) became oo, 2 times', 'f\u200b (U+0066 U+200B) became f',
+      '\u0430 (U+0430) became a']);
+    assert.match(said, /Steps of the fold: nfkc, case, ignorable, marks, lookalikes; Unicode \d+\.\d+/);
+    await accessible(page);
+    await shot(page, 'explorer-fold');
+    const other = await predict('edits', 'a good film, a good play. <i>'), same = await predict('edits', text);
+    assert.equal(same.label, other.label); /* as the page says */
+    await certify(page, 'a good film');
+    assert.match(await page.textContent('#folded'), /Nothing in this text is changed by the fold\./);
+    assert.equal(await page.locator('#folded li').count(), 0);
+    await leave(page);
+    const plain = await visit('plain');
+    await certify(plain);
+    assert.ok(!await plain.isVisible('#folded'));
+    await leave(plain);
+  },
+
   async 'the picture of the explorer'() {
     const page = await visit('plain', { viewport: { width: 960, height: 1500 } });
     await certify(page);

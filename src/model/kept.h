@@ -1,0 +1,28 @@
+/* The word pieces of a text whose tokens are deleted and whose words are drawn (draw/slots.h, sf_slots_split).
+ *
+ * What a draw keeps stands between single spaces. Where the text may be cut in front of a space, whatever stands on
+ * both sides (sf_edges), the pieces of a token are always the same but for one thing: whether it is the first that is
+ * kept, and has no space before it. So they are cut twice per token and looked up from then on, those of slots for all
+ * texts (lexpieces.h). Tokens without such a place between them are rendered together and encoded when they are drawn.
+ * The pieces put together equal those of the rendered draw, always. */
+#ifndef SF_MODEL_KEPT_H
+#define SF_MODEL_KEPT_H
+
+#include "model/pieces.h"
+
+typedef struct sf_kept sf_kept;
+
+/* Prepares a text that is split, for draws of at most `limit` pieces. `words` are the lexicon's, for the same limit.
+ * They, slots and lexicon must outlive it. */
+safer_status sf_kept_new(sf_kept **out, const sf_piecer *piecer, const safer_lexicon *lexicon, sf_lexpieces *words,
+                         const sf_slots *slots, size_t limit, safer_error *error);
+void sf_kept_free(sf_kept *kept); /* NULL is fine */
+
+/* The pieces of one draw (sf_slots_width numbers), the first `limit` of them, into ids (limit); returns how many, or
+ * SIZE_MAX when memory is out. */
+size_t sf_kept_draw(uint32_t *ids, const sf_kept *kept, const uint32_t *draw, sf_pieces_scratch *scratch);
+
+/* How many tokens of the text are rendered whenever they are kept, whatever is kept beside them. */
+size_t sf_kept_rendered(const sf_kept *kept);
+
+#endif
