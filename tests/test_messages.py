@@ -81,7 +81,7 @@ class Source(Case):
             for name in re.findall(r"`([^`]*)`", message):
                 count += 1
                 if "%" not in name:
-                    self.assertIn(name.split(".")[-1], known | {"max_unpacked", "output", "resume", "size"}, f"{path}: {message}")
+                    self.assertIn(name.split(".")[-1], known | {"groups", "max_unpacked", "output", "resume", "size"}, f"{path}: {message}")
         self.assertGreater(count, 100, "the source is not read as it is written")
 
     def test_first_word(self):
@@ -119,7 +119,7 @@ class Source(Case):
         for name, message in marked().items():
             if "%" not in name and name not in PROGRAMMERS | foreign:
                 self.assertIn(_errors._ARGUMENTS.get(name, name.rpartition(".")[2]), arguments, message)
-        with self.assertRaisesRegex(safer_nlp.InvalidError, "^`delete`: "):
+        with self.assertRaisesRegex(safer_nlp.InvalidError, "^delete: "):
             safer_nlp.draws(safer_nlp.Lexicon.load(test_cli.temporary / "s.lex"), "a good film", delete=1.5)
 
 

@@ -401,7 +401,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     check c = {.model = model, .lexicon = lexicon, .data = helps ? NULL : data, .options = own};
     if (sf_likeness_asked(&own)) /* a certificate knows nothing of them */
         return sf_fail(error, SAFER_INVALID,
-                       "same_pos, vectors, min_cosine and min_similarity: not against certificates");
+                       "`same_pos`, `vectors`, `min_cosine` and `min_similarity`: not against certificates");
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_ATTACK_TEXTFOOLER;
     c.options.deletion = (safer_deletion){0}; /* that of the run */

@@ -23,12 +23,13 @@ safer_status sf_likeness_check(const safer_attack_options *o, safer_error *error
     if (!(o->min_similarity >= 0 && o->min_similarity <= 1))
         return sf_fail(error, SAFER_INVALID, "`min_similarity`: %g (0 to 1)", o->min_similarity);
     const int needed = o->min_cosine > 0 || o->min_similarity > 0;
-    if (needed && !o->vectors) return sf_fail(error, SAFER_INVALID, "`vectors`: `min_cosine` and `min_similarity` need them");
+    if (needed && !o->vectors)
+        return sf_fail(error, SAFER_INVALID, "`vectors`: `min_cosine` and `min_similarity` need them");
     if (!needed && o->vectors)
         return sf_fail(error, SAFER_INVALID, "`vectors`: only `min_cosine` and `min_similarity` use them");
     const int replaces = o->method <= SAFER_ATTACK_RANDOM || o->method == SAFER_ATTACK_OUTOFLIST;
     if (sf_likeness_asked(o) && !replaces)
-        return sf_fail(error, SAFER_INVALID, "same_pos, min_cosine and min_similarity: %s does not replace words",
+        return sf_fail(error, SAFER_INVALID, "`same_pos`, `min_cosine` and `min_similarity`: %s does not replace words",
                        safer_attack_method_name(o->method));
     return SAFER_OK;
 }
