@@ -23,7 +23,7 @@ from test_docs import help_of, help_options, verbs  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Members that no option sets: of a programmer's own making.
-PROGRAMMERS = {"labels_of"}
+PROGRAMMERS = {"labels_of", "most_texts", "on_disk"}
 
 
 def make_files():
@@ -175,7 +175,7 @@ class Provoked(Case):
                 (("train", "--arch", "cnn", "--min-count", 0, "--data", "train.tsv", "-o", "x"), "--min-count is 0; it must be from 1 to 2147483647"),
                 (("certify", "--model", "http://203.0.113.7/", "--labels", "0,1", "--token-env", "NONE_SUCH", "--lexicon", "s.lex", "--data", "train.tsv"),
                  "--token-env: the environment variable \"NONE_SUCH\" is not set"),
-                (("lexicon", "import", "--table", "s.table", "--kernel", "none", "-o", "x"), '--kernel is "none"; it must be topk:K')):
+                (("lexicon", "import", "--table", "s.table", "--kernel", "none", "-o", "x"), '--kernel "none": expected auto, topk:K')):
             self.refused(run(*arguments), USAGE, words)
         self.refused(run("certify", *base, "--data", "train.tsv", "--text-column", "x"), INPUT, 'no column "x" for --text-column')
 
