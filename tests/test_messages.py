@@ -112,8 +112,9 @@ class Source(Case):
         os.environ.setdefault("SAFER_LIBRARY", str(pathlib.Path(test_cli.program).parent / "libsafer.so"))
         import safer_nlp
         from safer_nlp import _errors
-        functions = [safer_nlp.certify, safer_nlp.train, safer_nlp.attack, safer_nlp.serve, safer_nlp.report, safer_nlp.evidence, safer_nlp.load_data,
-                     safer_nlp.verify, safer_nlp.Lexicon.build, safer_nlp.Lexicon.import_, safer_nlp.Model.connect, safer_nlp.Model.load]
+        things = [getattr(safer_nlp, name) for name in dir(safer_nlp) if name[0] != "_"]
+        functions = [f for thing in things if callable(thing) for f in (thing, *(getattr(thing, n) for n in vars(thing) if n[0] != "_" and isinstance(thing, type)))
+                     if inspect.isfunction(f) or inspect.ismethod(f)]
         arguments = {name for function in functions for name in inspect.signature(function).parameters}
         foreign = {"crew", "crew.timeout", "max_unpacked", "model"}  # no crew there; the model is the first argument
         for name, message in marked().items():
