@@ -62,7 +62,7 @@ void cli_build_options(cli_options *options, cli_lexicon_flags *a)
     vocabulary_options(options, a);
     cli_add_heading(options, "Vectors");
     cli_add_path(
-        options, "wordnet", &o->wordnet, "DIR",
+        options, "wordnet", &o->wordnet, "FOLDER",
         "WordNet's synonyms and antonyms as such pairs: the folder with data.noun, data.verb, data.adj, data.adv");
     cli_add_list(options, "synonyms", &a->synonyms, "FILE", "pairs to pull together (repeatable)");
     cli_add_list(options, "antonyms", &a->antonyms, "FILE", "pairs to push and keep apart (repeatable)");
@@ -121,7 +121,7 @@ safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
         return cli_error(error, SAFER_INVALID, "--repair is about --vocab-from DATA, which is missing");
     if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count && !o->wordnet)
         return cli_error(error, SAFER_INVALID,
-                         "--counterfit needs pairs: --wordnet DIR, --synonyms FILE or --antonyms FILE");
+                         "--counterfit needs pairs: --wordnet FOLDER, --synonyms FILE or --antonyms FILE");
     if (o->keep_antonyms && !a->antonyms.count && !(o->wordnet && a->building))
         return cli_error(error, SAFER_INVALID, "--keep-antonyms is about --antonyms FILE, which is missing");
     if (a->max_component == 1 || a->max_component > UINT32_MAX)

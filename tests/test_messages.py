@@ -23,7 +23,7 @@ from test_docs import help_of, help_options, verbs  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # Members that no option sets: of a programmer's own making.
-PROGRAMMERS = {"labels_of"}
+PROGRAMMERS = {"labels_of", "most_texts", "on_disk"}
 
 
 def make_files():
@@ -81,7 +81,7 @@ class Source(Case):
             for name in re.findall(r"`([^`]*)`", message):
                 count += 1
                 if "%" not in name:
-                    self.assertIn(name.split(".")[-1], known | {"max_unpacked", "output", "resume", "size"}, f"{path}: {message}")
+                    self.assertIn(name.split(".")[-1], known | {"groups", "max_unpacked", "output", "resume", "size"}, f"{path}: {message}")
         self.assertGreater(count, 100, "the source is not read as it is written")
 
     def test_first_word(self):
@@ -112,14 +112,15 @@ class Source(Case):
         os.environ.setdefault("SAFER_LIBRARY", str(pathlib.Path(test_cli.program).parent / "libsafer.so"))
         import safer_nlp
         from safer_nlp import _errors
-        functions = [safer_nlp.certify, safer_nlp.train, safer_nlp.attack, safer_nlp.serve, safer_nlp.report, safer_nlp.evidence, safer_nlp.load_data,
-                     safer_nlp.verify, safer_nlp.Lexicon.build, safer_nlp.Lexicon.import_, safer_nlp.Model.connect, safer_nlp.Model.load]
+        things = [getattr(safer_nlp, name) for name in dir(safer_nlp) if name[0] != "_"]
+        functions = [f for thing in things if callable(thing) for f in (thing, *(getattr(thing, n) for n in vars(thing) if n[0] != "_" and isinstance(thing, type)))
+                     if inspect.isfunction(f) or inspect.ismethod(f)]
         arguments = {name for function in functions for name in inspect.signature(function).parameters}
         foreign = {"crew", "crew.timeout", "max_unpacked", "model"}  # no crew there; the model is the first argument
         for name, message in marked().items():
             if "%" not in name and name not in PROGRAMMERS | foreign:
                 self.assertIn(_errors._ARGUMENTS.get(name, name.rpartition(".")[2]), arguments, message)
-        with self.assertRaisesRegex(safer_nlp.InvalidError, "^`delete`: "):
+        with self.assertRaisesRegex(safer_nlp.InvalidError, "^delete: "):
             safer_nlp.draws(safer_nlp.Lexicon.load(test_cli.temporary / "s.lex"), "a good film", delete=1.5)
 
 
@@ -175,7 +176,7 @@ class Provoked(Case):
                 (("train", "--arch", "cnn", "--min-count", 0, "--data", "train.tsv", "-o", "x"), "--min-count is 0; it must be from 1 to 2147483647"),
                 (("certify", "--model", "http://203.0.113.7/", "--labels", "0,1", "--token-env", "NONE_SUCH", "--lexicon", "s.lex", "--data", "train.tsv"),
                  "--token-env: the environment variable \"NONE_SUCH\" is not set"),
-                (("lexicon", "import", "--table", "s.table", "--kernel", "none", "-o", "x"), '--kernel is "none"; it must be topk:K')):
+                (("lexicon", "import", "--table", "s.table", "--kernel", "none", "-o", "x"), '--kernel "none": expected auto, topk:K')):
             self.refused(run(*arguments), USAGE, words)
         self.refused(run("certify", *base, "--data", "train.tsv", "--text-column", "x"), INPUT, 'no column "x" for --text-column')
 

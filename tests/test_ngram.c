@@ -641,7 +641,7 @@ static void bad_options_are_named(void **unused)
     REFUSED(o.arch = (safer_arch)5, "arch: unknown");
     REFUSED(o.train = NULL, "train is not given");
     REFUSED(o.ngram.order = 0, "ngram.order is 0; it must be from 1 to 8");
-    REFUSED(o.ngram.order = 9, "ngrams is 9");
+    REFUSED(o.ngram.order = 9, "ngram.order is 9");
     REFUSED(o.ngram.bits = 7, "bits is 7; it must be from 8 to 28");
     REFUSED(o.ngram.bits = 29, "bits is 29");
     REFUSED(o.threads = -1, "threads is -1");

@@ -168,7 +168,7 @@ class Attacks(unittest.TestCase):
         self.assertEqual(list(safer.Attacks.load(temporary("f.jsonl"))), list(smoothed))
         with self.assertRaisesRegex(ZeroDivisionError, "division"):
             safer.attack(lambda texts: 1 / 0, base.TEXTS, base.LABELS, table)
-        with self.assertRaisesRegex(safer.InvalidError, 'attack method is "love"|`method` is "love"'):
+        with self.assertRaisesRegex(safer.InvalidError, 'attack method is "love"|method is "love"'):
             safer.attack(base.classify, base.TEXTS, base.LABELS, table, method="love")
 
     def test_against(self):

@@ -308,13 +308,13 @@ static void test_damaged(void **state)
             assert_refused(&p, "1 of 3 parts is not finished: ");
     }
     put(p.paths[1], part.bytes, first + 1);
-    snprintf(message, sizeof message, "1 of 3 parts is not finished: %s (0 of 3 records); run again with --resume",
+    snprintf(message, sizeof message, "1 of 3 parts is not finished: %s (0 of 3 records); run again with resume",
              p.paths[1]);
     assert_refused(&p, message);
     memcpy(copy, part.bytes, part.length);
     memset(copy + part.length, 0, 100);
     put(p.paths[1], copy, part.length + 100);
-    assert_refused(&p, "(3 of 3 records); run again with --resume"); /* zeros, as after a power cut */
+    assert_refused(&p, "(3 of 3 records); run again with resume"); /* zeros, as after a power cut */
     for (size_t i = 0; i < part.length; i += 3) {
         memcpy(copy, part.bytes, part.length);
         copy[i] ^= 1;
@@ -328,7 +328,7 @@ static void test_damaged(void **state)
     const size_t length = part.length - (size_t)(last + 1 - part.bytes);
     memcpy(copy + part.length, last + 1, length);
     put(p.paths[1], copy, part.length + length);
-    assert_refused(&p, "holds 4 records, but its part has 3 texts");
+    assert_refused(&p, ": its records are 4, the texts of its part 3");
     memcpy(copy, part.bytes, first + 1); /* in the place of another */
     for (int i = 0; i < 3; i++) memcpy(copy + first + 1 + (size_t)i * length, last + 1, length);
     put(p.paths[1], copy, first + 1 + 3 * length);

@@ -45,7 +45,7 @@ _ARGUMENTS: Dict[str, str] = {"bert.layers": "train_layers", "data": "texts", "d
 
 def _argument(member: "re.Match[str]") -> str:
     name = member.group(1)
-    return "`" + _ARGUMENTS.get(name, name.rpartition(".")[2]) + "`"
+    return _ARGUMENTS.get(name, name.rpartition(".")[2])
 
 
 def message_of(error: c.Error) -> str:

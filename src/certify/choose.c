@@ -250,7 +250,7 @@ static safer_status check(const safer_choose_options *o, const safer_data *data,
     if (o->most_texts < LEAST_TEXTS)
         return sf_fail(error, SAFER_INVALID, "`most_texts`: %zu (at least %d)", o->most_texts, LEAST_TEXTS);
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
-    if (data && data->on_disk) return sf_fail(error, SAFER_INVALID, "data: it must be in memory, not on_disk");
+    if (data && data->on_disk) return sf_fail(error, SAFER_INVALID, "`data`: it must be in memory, not `on_disk`");
     return SAFER_OK;
 }
 
