@@ -1,4 +1,5 @@
-/* What all classifiers share: opening a file by its architecture, labels, batches. */
+/* What all classifiers share: opening a file by its architecture, labels and how those of data map to them, batches,
+ * digests and names. model.h has the interface. */
 #define _GNU_SOURCE
 #include "model/model.h"
 

@@ -289,15 +289,16 @@ static safer_status check(const safer_model *model, const safer_data *data, cons
         return sf_fail(error, SAFER_INVALID, "`model`: %s is no sum of models, a file of JSON (it is %s)", input,
                        model->class->arch);
     if (!same_folder(input, output))
-        return sf_fail(error, SAFER_INVALID, "`output`: members are named relative to the sum's file: write it beside %s",
-                       input);
+        return sf_fail(error, SAFER_INVALID,
+                       "`output`: members are named relative to the sum's file: write it beside %s", input);
     if (safer_data_size(data) < 2) return sf_fail(error, SAFER_INVALID, "`data`: too few texts to fit weights on");
     for (size_t i = 0; i < safer_data_size(data); i++)
         if (safer_data_row(data, i).label < 0)
             return sf_fail(error, SAFER_INVALID, "`data`: text %zu has no label", i + 1);
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
     if (!o->bounds) return SAFER_OK;
-    return lexicon ? sf_ibp_check(model, lexicon, error) : sf_fail(error, SAFER_INVALID, "`bounds`: they need a lexicon");
+    return lexicon ? sf_ibp_check(model, lexicon, error)
+                   : sf_fail(error, SAFER_INVALID, "`bounds`: they need a lexicon");
 }
 
 /* To six digits, as the file has them; what is next to nothing is nothing. The greatest member always stays. */
