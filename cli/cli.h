@@ -164,6 +164,7 @@ const char *cli_interrupt_name(void);      /* "Ctrl-C" or "SIGTERM" */
 /* For a process of many (--mpi): it stays for a little longer when it is interrupted, so that others find that it is
  * there; a silent one prints nothing. And what its exit status is then, when not CLI_INTERRUPTED. */
 void cli_interrupt_shared(int silent);
+void cli_interrupt_silence(void); /* another process says it */
 void cli_interrupt_code(int code);
 
 /* A progress line on stderr, when that is a terminal and --quiet was not given; notices

@@ -69,6 +69,7 @@ void cli_crew_expect(int argc, char **argv)
         const char *rank = getenv(names[i]);
         if (!rank) continue;
         state.expected = strcmp(rank, "0") != 0;
+        if (state.expected) cli_interrupt_silence(); /* of many processes one speaks */
         return;
     }
 }

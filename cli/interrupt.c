@@ -70,6 +70,8 @@ void cli_interrupt_shared(int is_silent)
     graceful = 1;
 }
 
+void cli_interrupt_silence(void) { silent = 1; }
+
 void cli_interrupt_code(int code) { exit_code = code; }
 
 void cli_interrupt_again(const char *how) { again = how; }

@@ -18,7 +18,7 @@ static void list_audit(cli_options *options, void *into)
 {
     audit_request *r = into;
     r->options = safer_audit_options_default();
-    cli_add_path(options, "wordnet", &r->options.wordnet, "DIR",
+    cli_add_path(options, "wordnet", &r->options.wordnet, "FOLDER",
                  "WordNet, for antonyms and parts of speech: the folder with data.noun, data.verb, data.adj, data.adv");
     cli_add_list(options, "antonyms", &r->antonyms, "FILE", "pairs of antonyms, two words per line (repeatable)");
     cli_add_real(options, "distant", &r->options.distant, "S",

@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "verbs.h"
 
+#include <errno.h>
 #include <ftw.h>
+#include <string.h>
 #include <sys/stat.h>
 
 typedef struct request {
@@ -89,11 +91,13 @@ static int add_size(const char *path, const struct stat *info, int kind, struct 
     return 0;
 }
 
-/* Of a file, or of all files of a folder. */
+/* Of a file, or of all files of a folder; or exits. */
 static uint64_t bytes_of(const char *path)
 {
     total = 0;
-    return nftw(path, add_size, 8, FTW_PHYS) == 0 ? total : 0;
+    if (nftw(path, add_size, 8, FTW_PHYS) == 0) return total;
+    fprintf(stderr, "safer: %s: its size cannot be found out: %s\n", path, strerror(errno));
+    exit(CLI_SYSTEM);
 }
 
 static json_t *model_json(const safer_model *model, const char *path)
@@ -126,7 +130,10 @@ static void print_training(const safer_model *model)
         printf("\ndefense      ");
         cli_put(defense ? defense : "none");
         printf("\ndeletion     ");
-        if (json_is_string(deletion))
+        const json_t *groups = json_object_get(with, "groups");
+        if (json_is_integer(groups))
+            printf("all but one of %s", cli_some((uint64_t)json_integer_value(groups), "group", "groups"));
+        else if (json_is_string(deletion))
             cli_put(json_string_value(deletion));
         else
             printf("%s", json_is_number(deletion) ? cli_real(json_number_value(deletion)) : "none");

@@ -21,8 +21,7 @@ static void list(cli_options *options, void *into)
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "members read texts as it draws them");
     cli_add_flag(options, "bounds", &r->options.bounds, "for certify --method ibp: by what members prove");
     cli_add_uint(options, "seed", &r->options.seed, "N", "of the random draws (default {default})");
-    cli_add_output(options, "output", &r->output, "FILE",
-                   "where to write the sum, beside the one given (also -o FILE)");
+    cli_add_output(options, "output", &r->output, "FILE", "where to write the sum (also -o FILE)");
 }
 
 static void print_fit(const request *r, const safer_sum_result *fit)

@@ -700,11 +700,11 @@ static void test_names(void **state)
     assert_int_equal(safer_method_parse(&method, "binomial", &error), SAFER_OK);
     assert_int_equal(method, SAFER_METHOD_BINOMIAL);
     assert_fails(safer_method_parse(&method, "Binomial", &error), SAFER_INVALID,
-                 "method is \"Binomial\"; it must be adaptive, binomial, hoeffding or ibp");
-    assert_fails(safer_method_parse(&method, "", &error), SAFER_INVALID, "method is \"\"");
+                 "`method` is \"Binomial\"; it must be adaptive, binomial, hoeffding, ibp or groups");
+    assert_fails(safer_method_parse(&method, "", &error), SAFER_INVALID, "`method` is \"\"");
     assert_fails(safer_method_parse(&method, NULL, &error), SAFER_INVALID, "(none)");
     assert_int_equal(method, SAFER_METHOD_BINOMIAL); /* written on success only */
-    assert_null(safer_method_name((safer_method)4));
+    assert_null(safer_method_name((safer_method)(SAFER_METHOD_GROUPS + 1)));
     assert_null(safer_method_name((safer_method)-1));
     for (int i = 0; i < SAFER_ATTACKS; i++) {
         assert_int_equal(safer_attack_method_parse(&search, safer_attack_method_name((safer_attack_method)i), &error),

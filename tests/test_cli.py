@@ -271,7 +271,7 @@ class Misuse(Case):
         self.refused(lexicon("sho"), USAGE, "sho", "did you mean show?")
         self.refused(lexicon("xyzzy"), USAGE, "xyzzy", "safer lexicon --help")
         self.assertNotIn("did you mean", lexicon("xyzzy").err)
-        self.refused(lexicon(), USAGE, "build, import, export, show, stats or check")
+        self.refused(lexicon(), USAGE, "build, import, export, show, stats, check, diff or audit")
 
     def test_unknown_option(self):
         """an unknown option: exit 2, named, with what was meant"""
@@ -693,7 +693,7 @@ class System(Case):
     def test_second_interrupt(self):
         """the second Ctrl-C ends a build that waits for its input, at once"""
         result = self.interrupted_build(2)
-        self.assertEqual(result, Result(INTERRUPTED, "", ""))
+        self.assertEqual(result, Result(INTERRUPTED, "", "safer: cancelled by Ctrl-C\n"))
         self.assertFalse(exists("stop.lex"))
 
     def test_uninterrupted(self):
@@ -865,7 +865,7 @@ class Json(Case):
         done = train("texts.csv", good + [("pos", "this is a text and no label")] * 10)
         self.assertIn("looks like a text, not like a label; --label-column", done.err)
         done = train("one.csv", [("a good film", "pos")] * 20)
-        self.refused(done, INPUT, 'all rows of train have the label "pos"; at least two classes are needed')
+        self.refused(done, INPUT, 'all rows of --data have the label "pos"; at least two classes are needed')
 
     def test_dropped(self):
         """--dropped names every word that is read and not kept, once, with its reason"""

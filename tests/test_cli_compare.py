@@ -300,7 +300,7 @@ class Compare(Case):
         """a cell that fails is named with its reason, in every form; the others go on; the exit status tells"""
         name = changed(lambda c: c.update(compare=[{"models": ["ngram", "cnn"], "defenses": ["jia", "component"], "attacks": []}]))
         done = run("compare", name, "-o", "failing", "--csv", "failing-tables", "--markdown", "failing.md")
-        reason = 'reviews ngram jia: defense is "ibp-jia", which is for bow and cnn, not ngram'
+        reason = 'reviews ngram jia: "defense" is "ibp-jia", which is for bow and cnn, not ngram'
         self.assertEqual(done.code, USAGE)
         self.assertIn(f"safer: [1/4] {reason}\n", done.err)
         self.assertIn(f"\nfailed: {reason}\n", done.out)

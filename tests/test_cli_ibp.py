@@ -242,8 +242,11 @@ class Bounds(Case):
         found = told("model", "fit", "--model", "poor.json", "--data", "train.tsv", "--json", "-o", "plain.json")
         clean = told("certify", "--method", "ibp", "--model", "plain.json", "--lexicon", "s.lex", "--data", "train.tsv", "--json")
         self.assertAlmostEqual(clean["clean_accuracy"], found["after"], places=9)
+        (test_cli.temporary / "elsewhere").mkdir()
+        told(*fit, "-o", "elsewhere/fitted.json")
+        self.assertEqual(told("certify", "--method", "ibp", "--model", "elsewhere/fitted.json", "--lexicon", "s.lex", "--data", "train.tsv",
+                              "--json")["certified_accuracy"], certified["certified_accuracy"])
         for words, arguments in (("is no sum of models", ("--model", "n.model", "-o", "x.json")),
-                                 ("beside poor.json", ("--model", "poor.json", "-o", "elsewhere/x.json")),
                                  ("need a lexicon", ("--model", "poor.json", "--bounds", "-o", "x.json"))):
             done = run("model", "fit", "--data", "train.tsv", *arguments)
             self.assertEqual(done.code, USAGE, done)

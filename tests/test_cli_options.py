@@ -60,7 +60,7 @@ class Choices(Case):
             shown = ", ".join(allowed[:-1]) + " or " + allowed[-1]
             self.refused(run(*verb, option, "nonsense", "--help"), USAGE, f"{option} nonsense: {shown} (see safer {' '.join(verb)} --help)")
         self.assertIn((("sweep",), "--method", ["adaptive", "binomial", "hoeffding"]), found)
-        self.assertIn((("certify",), "--method", ["adaptive", "binomial", "hoeffding", "ibp"]), found)
+        self.assertIn((("certify",), "--method", ["adaptive", "binomial", "hoeffding", "ibp", "groups"]), found)
 
     def test_configurations(self):
         """the same names in a configuration of compare: another is refused with its place and the list"""
@@ -184,10 +184,10 @@ class Completion(Case):
         self.assertEqual(self.complete("safer", "lexicon", "build", "--all"), ["--all-but-the-top"])
         self.assertEqual(self.complete("safer", "lexicon", "show", "--a"), ["--all"])
         self.assertEqual(set(self.complete("safer", "train", "--")), set(options_of(("train",))))
-        self.assertEqual(self.complete("safer", "certify", "--method", ""), ["adaptive", "binomial", "hoeffding", "ibp"])
+        self.assertEqual(self.complete("safer", "certify", "--method", ""), ["adaptive", "binomial", "hoeffding", "ibp", "groups"])
         self.assertEqual(self.complete("safer", "attack", "--method", "p"), ["pwws"])
         self.assertEqual(self.complete("safer", "certify", "--method", "=", "h"), ["hoeffding"])
-        self.assertEqual(self.complete("safer", "certify", "--method", "="), ["adaptive", "binomial", "hoeffding", "ibp"])
+        self.assertEqual(self.complete("safer", "certify", "--method", "="), ["adaptive", "binomial", "hoeffding", "ibp", "groups"])
         self.assertEqual(self.complete("safer", "certify", "--n", ""), [], "a number cannot be completed")
         write("folder of mine/file.tsv", "")
         for words in (("certify", "--data"), ("certify", "-o"), ("lexicon", "build", "--vocab-from"), ("verify",), ("verify", "--resume")):

@@ -230,7 +230,7 @@ class Exec(unittest.TestCase):
     def test_messages(self):
         """what goes wrong is said in one line that names it"""
         cases = {
-            "unknown": (INPUT, r'"splendid" is not one of the labels \(neg, pos\)'), "few": (INPUT, r"\d+ labels for \d+ texts"),
+            "unknown": (INPUT, r'"splendid" is not one of the labels \(neg, pos\)'), "few": (INPUT, r"labels: \d+, texts: \d+"),
             "complain": (SYSTEM, "status 3.*cannot open the weights"), "mute": (SYSTEM, "time"), "garbage": (INPUT, "JSON"),
             "nan": (INPUT, "JSON|finite"),
         }
@@ -241,7 +241,7 @@ class Exec(unittest.TestCase):
         for arguments, words in ((["--model", "exec:cat", "--arithmetic", "f32"], "--arithmetic"), (["--model", "exec:"], "command"),
                                  (["--model", "exec:cat", "--cache", "maybe"], "on or off"), (["--model", "exec:cat", "--cache", "on"], "cache: only a model"),
                                  (["--model", "exec:cat", "--function", "--random"], "function: the model"),
-                                 (["--model", "exec:cat", "--model-name", ""], "model_name")):
+                                 (["--model", "exec:cat", "--model-name", ""], "--model-name")):
             done = run("certify", *arguments, "--lexicon", "words.lex", "--data", "data.tsv")
             self.assertEqual(done.code, USAGE, done.err)
             self.assertIn(words, done.err)
@@ -293,9 +293,9 @@ class Identity(unittest.TestCase):
         done = verify("named", "exec:python3 child.py", name="another")
         self.assertEqual(done.code, INPUT, done.err)
         done = run("verify", "named.jsonl", "--model", "exec:python3 child.py", *base[:4])
-        self.assertEqual((done.code, "model_name" in done.err), (USAGE, True), done.err)
+        self.assertEqual((done.code, "--model-name" in done.err), (USAGE, True), done.err)
         done = run("attack", "--model", "exec:python3 child.py", *base[:4], "--against", "named.jsonl")
-        self.assertEqual((done.code, "model_name" in done.err), (USAGE, True), done.err)
+        self.assertEqual((done.code, "--model-name" in done.err), (USAGE, True), done.err)
 
     def test_probe(self):
         """the probe set is that of docs/models.md, asked twice, and its digest what the rule there says"""

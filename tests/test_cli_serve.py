@@ -654,9 +654,10 @@ class Published(Serve):
         self.assertEqual((answer["exact"], answer["assumes"], tables[0]), (True, ["the model is a function of the text"], set(answer) | {"tokens", "edits"}))
         for request, texts in (("Predict", {"text", "texts"}), ("Certify", {"text", "texts", "label", "labels"}), ("Stream", {"text", "label"})):
             self.assertEqual(tables[1] | texts, set(schemas[request + "Request"]["properties"]))
-        self.assertEqual(tables[2:5], [set(schemas["WordsAnswer"]["properties"]), set(schemas["Word"]["properties"]),
+        words = schemas["WordsAnswer"]["properties"]
+        self.assertEqual(tables[2:6], [set(words), set(words["fold"]["properties"]), set(schemas["Word"]["properties"]),
                                        set(schemas["Entry"]["properties"])])
-        self.assertEqual(tables[5], set(schemas["Model"]["properties"]))
+        self.assertEqual(tables[6], set(schemas["Model"]["properties"]))
 
     def test_page(self):
         """the explorer needs nothing from elsewhere, and its policy allows nothing else"""

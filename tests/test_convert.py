@@ -100,7 +100,7 @@ class Convert(unittest.TestCase):
 
     def test_misuse(self):
         """no action, a wrong one, no input, no output: one line that names the fix"""
-        for arguments, words in (((), "convert, average or show is needed"), (("convrt",), "did you mean convert?"), (("paint",), "no action paint"),
+        for arguments, words in (((), "convert, average, fit or show is needed"), (("convrt",), "did you mean convert?"), (("paint",), "no action paint"),
                                  (("convert", "-o", "x"), "too few arguments"), (("convert", "encoder"), "-o FILE is needed"),
                                  (("convert", "encoder", "b", "-o", "x"), "b")):
             result = run("model", *arguments)

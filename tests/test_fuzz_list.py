@@ -26,6 +26,9 @@ READERS = {
     "cli/compare/helper.c:cmp_help": "-what rank 0 says, the same program in the same run",
     "cli/json.c:cli_json_load": "compare sum",
     "cli/json.c:cli_json_read": "model lexfile",
+    "cli/lexicon_audit.c:ask": "-an answer that a person types, of which the first letter counts",
+    "cli/lexicon_audit.c:read_whole": "-lines that are compared with those of the lexicon's pairs, and never taken apart",
+    "cli/lexicon_diff.c:run_diff": "lexfile",
     "cli/lexicon_inspect.c:stats_json": "lexfile",
     "cli/model.c:model_json": "model",
     "cli/model.c:print_training": "model",
@@ -53,7 +56,7 @@ READERS = {
     "src/data/read_jsonl.c:sf_read_jsonl": "data_jsonl",
     "src/attack/likeness.c:read_vectors": "vectors",
     "src/lexicon/counterfit.c:sf_constraints_read": "constraints",
-    "src/lexicon/draft.c:safer_lexicon_with_kernel": "lexfile",
+    "src/lexicon/draft.c:sf_lexicon_rework": "lexfile",
     "src/lexicon/query.c:export_cuts": "lexfile",
     "src/lexicon/inputs.c:load_files": "vectors table wordnet",
     "src/lexicon/lexfile.c:safer_lexicon_open": "lexfile",
@@ -112,6 +115,7 @@ READERS = {
     "src/text/tokenizer_spm.c:sf_tokenizer_describe_sentencepiece": "sentencepiece",
     "src/text/wordpiece_open.c:parse_json": "encoder wordpiece",
     "src/train/course.c:read_checkpoint": "checkpoint",
+    "src/train/sum_fit.c:write_sum": "sum",
     "src/train/texts.c:sf_textset_vectors": "vectors",
 }
 OTHERS = {"json", "numbers", "pickle"}  # targets of what takes apart bytes that others have read

@@ -62,6 +62,7 @@ def make_files(safer, build, folder):
         "models": {"ngram": {"arch": "ngram", "bits": 12}, "bow": {"arch": "bow", "dim": 8, "hidden": 4, "epochs": 2}},
         "defenses": {"s": {"kernel": "topk:2", "n": 50}}, "attacks": {"textfooler": {"n": 10}}}))
     make_encoder(folder / "encoder")
+    (folder / "sum.json").write_text('{"arch": "sum", "members": [{"model": "model"}, {"model": "model", "weight": 0.5}]}')
     must(safer, "lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "train.tsv", "--min-count", 1, "--kernel",
          "topk:3", "-o", "w.lex", "--quiet")
     must(safer, "train", "--arch", "ngram", "--data", "train.tsv", "--dev", "dev.tsv", "--lexicon", "w.lex", "--bits", 16, "-o", "model", "--quiet")
@@ -106,6 +107,8 @@ def verbs(build, files):
         verb("evidence", "evidence", files / "run.jsonl", "--baseline", files / "run.jsonl", "--require", 0, "-o", "out"),
         verb("model convert", "model", "convert", files / "encoder", "-o", "out", old=("out",)),
         verb("model average", "model", "average", files / "encoder", files / "encoder", "-o", "out", old=("out",)),
+        verb("model fit", "model", "fit", "--model", files / "sum.json", *test, "-o", "out.json", old=("out.json",)),
+        verb("lexicon audit", "lexicon", "audit", files / "w.lex", "-o", "out"),
         verb("sweep", "sweep", "--kernels", "topk:2,topk:3", "--arch", "ngram", "--bits", 14, *learn, "--n", 50, "-o", "out"),
         verb("compare", "compare", files / "compare.json", "-o", "out", "--markdown", "out.md", "--csv", "csv", old=("out.md",)),
     ]

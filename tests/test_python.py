@@ -1000,6 +1000,7 @@ class Models(unittest.TestCase):
             self.assertEqual((model.name, model.sha256), ("demo.model", hashlib.sha256(temporary("demo.model").read_bytes()).hexdigest()))
             shown = json.loads(run_ok("model", "show", "demo.model", "--json"))
             self.assertEqual(shown, {"name": model.name, "arch": "ngram", "sha256": model.sha256, "labels": ["0", "1"],
+                                     "bytes": temporary("demo.model").stat().st_size, "arithmetic": "portable",
                                      "trained_with": model.trained_with})
             for words in (model.sha256, "ngram", "0, 1", "topk:4"):
                 self.assertIn(words, run_ok("model", "show", "demo.model"))

@@ -226,7 +226,7 @@ class Tables(unittest.TestCase):
         columns = dict(text_column="satz", label_column=2, id_column="Nr")
         self.assertEqual(safer.load_data(path, labels={0: "neg", 1: "pos"}, **columns),
                          (["A good film", "A bad film"], ["pos", "neg"], ["7", "8"]))
-        with self.assertRaisesRegex(safer.InputError, "the label \"1\" is not in `labels` 0=neg"):
+        with self.assertRaisesRegex(safer.InputError, "the label \"1\" is not in labels 0=neg"):
             safer.load_data(path, labels={0: "neg"}, **columns)
         with self.assertRaisesRegex(safer.InvalidError, "no comma and no equals sign"):
             safer.load_data(path, labels={0: "a,b"}, **columns)

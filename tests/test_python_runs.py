@@ -82,7 +82,7 @@ class Train(unittest.TestCase):
                 ((["a"],), {}, safer.InvalidError, "texts: labels are needed to train"),
                 ((["a", "b"], ["x", None]), {}, safer.InputError, "texts: text 2 has no label"),
                 ((["a", "b"], ["x", "y"]), dict(dev=(["c"], ["z"])), safer.InputError, "dev: its labels are z, those of the texts x, y"),
-                ((["a", "b"], ["x", "x"]), {}, safer.InputError, 'all rows of train have the label "x"'),
+                ((["a", "b"], ["x", "x"]), {}, safer.InputError, 'all rows of texts have the label "x"'),
                 ((["a", "b"], ["x", "y"]), dict(arch="lstm"), safer.InvalidError, 'arch is "lstm"'),
                 ((["a", "b"], ["x", "y"]), dict(arch="bert", train_layers="some"), safer.InvalidError, "train_layers: 'some'"),
                 ((["a", "b"], ["x", "y"]), dict(epochs=-3), safer.InvalidError, "epochs")):

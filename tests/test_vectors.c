@@ -354,7 +354,7 @@ static void test_counterfit(void **state)
         if (fabs(v[i] - (double)rows[i]) > 1e-5)
             fail_msg("entry %zu: %.9f where %.9f is expected", i, (double)rows[i], v[i]);
     assert_fails(sf_constraints_parse(&synonyms, "a b\nonly\n", 9, "s.txt", &words, &error), SAFER_INPUT,
-                 "s.txt, line 2: 1 words");
+                 "s.txt, line 2: 1 word where");
     assert_fails(sf_constraints_parse(&synonyms, "Word antonym\na b\n", 17, "s.txt", &words, &error), SAFER_INPUT,
                  "s.txt, line 1: a header (\"Word\", \"antonym\")");
     assert_fails(sf_constraints_parse(&synonyms, "a b c\n", 6, "s.txt", &words, &error), SAFER_INPUT,

@@ -401,7 +401,7 @@ function showChanged() {
 
 /* A character as it is looked up: U+0430. */
 const codeOf = c => 'U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
-const codes = piece => [...piece].slice(0, 4).map(codeOf).join(' ') + ([...piece].length > 4 ? ' …' : '');
+const codes = piece => [...piece].slice(0, 4).map(codeOf).join(' ') + ([...piece].length > 4 ? ' \u2026' : '');
 const FOLDS = 20; /* kinds of places that are listed */
 
 /* What the server's lexicon makes of the text, where it has a fold. */

@@ -154,8 +154,8 @@ typedef struct safer_sum_result {
 } safer_sum_result;
 
 /* Finds the weights of `model`, a sum of models opened from the file `input`, on labelled texts that no member was
- * trained on, and writes the sum with them to `output`, beside it. Members read texts as the lexicon draws them (NULL:
- * as they are). docs/models.md */
+ * trained on, and writes the sum with them to `output`. Members read texts as the lexicon draws them (NULL: as they
+ * are). docs/models.md */
 SAFER_API safer_status safer_sum_fit(safer_sum_result *out, const char *output, const char *input,
                                      const safer_model *model, const safer_data *data, const safer_lexicon *lexicon,
                                      const safer_sum_options *options, safer_error *error);

@@ -287,6 +287,7 @@ def attack_against(run: Path, predict: Predict, texts: Texts, labels: Optional[S
     finally:
         if model is not predict:
             model.close()
-    known = {member.name: getattr(found, member.name) for member in fields(Against)}
-    known.update(deletion=deletion_name(found.deletion), groups=found.deletion.groups or None, alarm=bool(found.alarm), shard=(found.shard, found.shards) if found.shards else None)
+    known = {member.name: getattr(found, member.name) for member in fields(Against) if member.name != "groups"}
+    known.update(deletion=deletion_name(found.deletion), groups=found.deletion.groups or None, alarm=bool(found.alarm),
+                 shard=(found.shard, found.shards) if found.shards else None)
     return Against(**known)

@@ -156,7 +156,7 @@ def fit_sum(output: Path, sum: Path, texts: Texts, labels: Optional[Sequence[Any
             bounds: bool = False, seed: int = 1, threads: int = 0, device: Optional[str] = None,
             progress: ProgressOption = None) -> SumFit:
     """Finds the weights of a sum of models on texts that no member was trained on, and writes it with them to the file
-    `output`, beside `sum`, as `safer model fit` does.
+    `output`, as `safer model fit` does.
 
     :param sum: the file of JSON that names the members
     :param lexicon: members read texts as it draws them

@@ -121,7 +121,7 @@ safer_status safer_lexicon_audit(safer_doubtful **out, size_t *count, const safe
     safer_audit_options options = safer_audit_options_default();
     safer_status status = SF_TAKE_OPTIONS(&options, given, safer_audit_options, error);
     if (status != SAFER_OK) return status;
-    if (isnan(options.distant)) return sf_fail(error, SAFER_INVALID, "distant: not a number");
+    if (isnan(options.distant)) return sf_fail(error, SAFER_INVALID, "`distant`: not a number");
     audit a = {.lexicon = l, .options = &options};
     SF_TRY(read_constraints(&a, error));
     for (uint32_t x = 0; x < l->words.count; x++)

@@ -9,8 +9,9 @@
  *            + RIDGE * sum over members of (w_m - 1)^2,        w >= 0,
  *
  * the loss of logistic regression. F is strictly convex, so the weights are unique, also where two members are the
- * same; where members are always right they stay finite. Found by Newton's step for one weight after the other; a step that
- * would not lower F is halved. Sums go over texts in order: the same weights for any number of threads. */
+ * same; where members are always right they stay finite. Found by Newton's step for one weight after the other; a step
+ * that would not lower F is halved. Sums go over texts in order: the same weights for any number of threads. */
+#define _GNU_SOURCE
 #include "train/sum_fit.h"
 
 #include "base/elementary.h"
@@ -24,9 +25,10 @@
 #include "ibp/bounds.h"
 #include "model/sum.h"
 
-#include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -245,7 +247,26 @@ static double share_right(const double *weights, const reading *r)
     return texts ? (double)right / (double)texts : 0;
 }
 
-/* The sum's own file with other weights; members without one are not in it. */
+static int same_folder(const char *a, const char *b)
+{
+    const size_t length = (size_t)(sf_base_name(a) - a);
+    return length == (size_t)(sf_base_name(b) - b) && memcmp(a, b, length) == 0;
+}
+
+/* Names a file of a member so that it is found from anywhere. */
+static safer_status name_fully(json_t *member, const char *key, const char *input, safer_error *error)
+{
+    const char *name = json_string_value(json_object_get(member, key));
+    if (!name || *name == '/') return SAFER_OK;
+    char path[PATH_MAX], full[PATH_MAX];
+    const int length = snprintf(path, sizeof path, "%.*s%s", (int)(sf_base_name(input) - input), input, name);
+    if (length >= PATH_MAX || !realpath(path, full))
+        return sf_fail(error, SAFER_SYSTEM, "%s: the path of %s cannot be found out", input, name);
+    return json_object_set_new(member, key, json_string(full)) ? sf_fail_memory(error) : SAFER_OK;
+}
+
+/* The sum's own file with other weights; members without one are not in it. Names are relative to the file: elsewhere
+ * they are written in full. */
 static safer_status write_sum(const char *output, const char *input, const double *weights, safer_error *error)
 {
     safer_status status = SAFER_OK;
@@ -258,6 +279,10 @@ static safer_status write_sum(const char *output, const char *input, const doubl
     for (size_t m = 0; m < json_array_size(members); m++) {
         json_t *member = json_array_get(members, m);
         if (weights[m] == 0) continue;
+        if (!same_folder(input, output)) {
+            SF_TRY(name_fully(member, "model", input, error));
+            SF_TRY(name_fully(member, "canonical", input, error));
+        }
         if (json_object_set_new(member, "weight", json_real(weights[m])) || json_array_append(kept, member)) {
             status = sf_fail_memory(error);
             goto done;
@@ -276,21 +301,12 @@ done:
     return status;
 }
 
-static int same_folder(const char *a, const char *b)
-{
-    const size_t length = (size_t)(sf_base_name(a) - a);
-    return length == (size_t)(sf_base_name(b) - b) && memcmp(a, b, length) == 0;
-}
-
 static safer_status check(const safer_model *model, const safer_data *data, const safer_lexicon *lexicon,
-                          const safer_sum_options *o, const char *input, const char *output, safer_error *error)
+                          const safer_sum_options *o, const char *input, safer_error *error)
 {
     if (model->class != &sf_sum_class)
         return sf_fail(error, SAFER_INVALID, "`model`: %s is no sum of models, a file of JSON (it is %s)", input,
                        model->class->arch);
-    if (!same_folder(input, output))
-        return sf_fail(error, SAFER_INVALID,
-                       "`output`: members are named relative to the sum's file: write it beside %s", input);
     if (safer_data_size(data) < 2) return sf_fail(error, SAFER_INVALID, "`data`: too few texts to fit weights on");
     for (size_t i = 0; i < safer_data_size(data); i++)
         if (safer_data_row(data, i).label < 0)
@@ -323,7 +339,7 @@ safer_status safer_sum_fit(safer_sum_result *out, const char *output, const char
     reading r = {.model = model, .data = data, .lexicon = lexicon, .options = &o, .lock = PTHREAD_MUTEX_INITIALIZER};
     safer_sum_options_init(&o, sizeof o);
     SF_TRY(SF_TAKE_OPTIONS(&o, options, safer_sum_options, error));
-    SF_TRY(check(model, data, lexicon, &o, input, output, error));
+    SF_TRY(check(model, data, lexicon, &o, input, error));
     r.sum = (const sf_sum_model *)model;
     const size_t texts = safer_data_size(data), members = r.sum->count, others = model->classes - 1;
     SF_TRY(sf_map_labels(&classes, model, data, error));
