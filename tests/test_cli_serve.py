@@ -655,7 +655,7 @@ class Published(Serve):
         for request, texts in (("Predict", {"text", "texts"}), ("Certify", {"text", "texts", "label", "labels"}), ("Stream", {"text", "label"})):
             self.assertEqual(tables[1] | texts, set(schemas[request + "Request"]["properties"]))
         words = schemas["WordsAnswer"]["properties"]
-        self.assertEqual(tables[2:6], [set(words), set(words["fold"]["properties"]), set(schemas["Word"]["properties"]),
+        self.assertEqual(tables[2:6], [set(words), set(schemas["Folded"]["properties"]), set(schemas["Word"]["properties"]),
                                        set(schemas["Entry"]["properties"])])
         self.assertEqual(tables[6], set(schemas["Model"]["properties"]))
 

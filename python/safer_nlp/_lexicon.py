@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from ctypes import byref, cast, POINTER, c_char_p, string_at
+from ctypes import CDLL, byref, cast, POINTER, c_char_p, c_size_t, c_void_p, string_at
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -26,6 +26,14 @@ Sources = Union[Path, Data, Sequence[Any], Any]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")  # letters, with apostrophes between them (docs/lexicon.md)
 
+_DOUBTS = ("function word", "antonyms", "part of speech", "distant")
+
+
+def _free(memory: Any) -> None:
+    """What the library says ends with free()."""
+    CDLL(None).free(cast(memory, c_void_p))
+
+
 @dataclass(frozen=True)
 class Word:
     """One word of a lexicon."""
@@ -40,6 +48,16 @@ class Word:
     total: int
     overlap: float  #: what remains of that distribution under the worst synonym, rounded down
     worst: Optional[str]  #: that synonym
+
+
+@dataclass(frozen=True)
+class Doubtful:
+    """A pair of synonyms that a person should look at."""
+
+    word: str
+    synonym: str
+    doubts: Tuple[str, ...]  #: "function word", "antonyms", "part of speech", "distant": all that apply, the worst first
+    similarity: Optional[float]  #: where it is known
 
 
 @dataclass(frozen=True)
@@ -267,6 +285,25 @@ class Lexicon(Handle):
         return Survey(survey.texts, survey.tokens, survey.known_tokens, survey.tokens_with_synonyms, survey.without_synonyms,
                       {"all" if p.radius == c.ALL else p.radius: tuple(p.quantiles) for p in survey.products},
                       {"all" if p.radius == c.ALL else p.radius: p.above_half for p in survey.products})
+
+    def audit(self, *, wordnet: Optional[Path] = None, antonyms: Paths = (), distant: float = 0.82) -> List["Doubtful"]:
+        """The pairs of synonyms that a person should look at, those with the worst doubt first, as `safer lexicon audit`.
+
+        :param wordnet: a folder with WordNet, for antonyms and parts of speech
+        :param antonyms: files, two words per line
+        :param distant: pairs below this similarity are distant
+        """
+        files = [path_bytes(file) for file in ([antonyms] if isinstance(antonyms, (str, os.PathLike)) else antonyms)]
+        o = default_options("audit", c.AuditOptions)
+        o.wordnet, o.antonyms, o.antonyms_count, o.distant = optional_bytes(wordnet), string_array(files), len(files), distant
+        found, count = POINTER(c.Doubtful)(), c_size_t()
+        call("safer_lexicon_audit", byref(found), byref(count), self._pointer, byref(o))
+        try:
+            return [Doubtful(self._name(pair.word), self._name(pair.synonym),
+                             tuple(_DOUBTS[i] for i in range(len(_DOUBTS)) if pair.doubts >> i & 1),
+                             None if pair.similarity != pair.similarity else pair.similarity) for pair in found[:count.value]]
+        finally:
+            _free(found)
 
     # ---- what it is
 

@@ -61,6 +61,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_lexicon_overlap": (c_double, [c_void_p, c_uint32, c_uint32]),
     "safer_lexicon_survey": (c_int, [POINTER(c.Survey), c_void_p, c_void_p, c_int, POINTER(c.Progress), _ERROR]),
     "safer_lexicon_export": (c_int, [c_void_p, c_int, c_int, c.WRITE, c_void_p, _ERROR]),
+    "safer_audit_options_init": (None, [POINTER(c.AuditOptions), c_size_t]),
+    "safer_lexicon_audit": (c_int, [POINTER(POINTER(c.Doubtful)), POINTER(c_size_t), c_void_p, POINTER(c.AuditOptions), _ERROR]),
     "safer_model_open": (c_int, [_OUT, c_char_p, _ERROR]),
     "safer_model_free": (None, [c_void_p]),
     "safer_model_set_precision": (c_int, [c_void_p, c_int, _ERROR]),

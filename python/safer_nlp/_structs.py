@@ -2,7 +2,7 @@
 offset with what a C compiler says."""
 from __future__ import annotations
 
-from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_size_t, c_uint, c_uint16, c_uint32, c_uint64, c_void_p
 
 NO_WORD = 2**32 - 1
 DEFAULT = -1
@@ -54,6 +54,14 @@ class LexiconOptions(Structure):
                 ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p),
                 ("dropped", c_char_p), ("function_words", c_int), ("keep_antonyms", c_int), ("max_component", c_size_t),
                 ("vocab_data", c_void_p)]
+
+
+class Doubtful(Structure):
+    _fields_ = [("word", c_uint32), ("synonym", c_uint32), ("doubts", c_uint), ("similarity", c_double)]
+
+
+class AuditOptions(Structure):
+    _fields_ = [("size", c_size_t), ("wordnet", c_char_p), ("antonyms", POINTER(c_char_p)), ("antonyms_count", c_size_t), ("distant", c_double)]
 
 
 class LexiconStage(Structure):
@@ -276,7 +284,7 @@ class EvidenceOptions(Structure):
 # The name that each has in safer.h.
 IN_C = {Error: "safer_error", Progress: "safer_progress", Device: "safer_device", DataOptions: "safer_data_options", Row: "safer_row",
         LexiconOptions: "safer_lexicon_options", LexiconReport: "safer_lexicon_report", LexiconInfo: "safer_lexicon_info",
-        Word: "safer_word", RemoteOptions: "safer_remote_options", Traffic: "safer_traffic",
+        Word: "safer_word", Doubtful: "safer_doubtful", AuditOptions: "safer_audit_options", RemoteOptions: "safer_remote_options", Traffic: "safer_traffic",
         CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Figure: "safer_figure",
         ClassSummary: "safer_class_summary", Summary: "safer_summary", Verification: "safer_verification", Gate: "safer_gate",
         Recall: "safer_recall", EvidenceOptions: "safer_evidence_options", Survey: "safer_survey", TrainOptions: "safer_train_options",
