@@ -218,7 +218,8 @@ static void make_classifier(instance *i, trial_random *r)
         ranks[d][1] = d;
     }
     qsort(ranks, (size_t)w->strings, sizeof *ranks, compare_ratio);
-    const long double half = random_chance(r, 60) ? w->whole[to] / 2 : w->whole[to] * (.45 + .1 * random_unit(r));
+    const long double half = random_chance(r, 60) ? w->whole[to] / 2
+                                                  : w->whole[to] * (long double)(.45 + .1 * random_unit(r));
     long double sum = 0;
     for (int k = 0; k < w->strings; k++) {
         const int d = (int)ranks[k][1], fits = sum + w->drawn[to][d] <= half;

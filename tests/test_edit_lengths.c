@@ -40,7 +40,8 @@ typedef struct world {
 static void draw_all(world *w, int number)
 {
     const text t = text_of(number);
-    const long double out = sf_deletion_share(sf_deletion_at(w->keep, (size_t)t.length)), parts = w->own + w->other;
+    const long double out = (long double)sf_deletion_share(sf_deletion_at(w->keep, (size_t)t.length)),
+                      parts = w->own + w->other;
     long double *weights = w->drawn[number], next[STRINGS];
     memset(weights, 0, sizeof w->drawn[number]);
     weights[0] = 1;

@@ -78,7 +78,7 @@ double sf_deletion_overlap(uint32_t deletion, double overlap)
     return complement_down(fmin(nextafter(lost, 1), 1));
 }
 
-static double up(double x) { return nextafter(x, INFINITY); }
+static double up(double x) { return nextafter(x, (double)INFINITY); }
 
 /* t of m tokens, up; 1, which is too much, where mx is not below 1. */
 static double changed_rate(double p, double other, size_t tokens)
