@@ -39,6 +39,24 @@ def lead_of(record):
 
 
 class Certify(Case):
+    def test_encoders(self):
+        """an encoder's votes, whose pieces are looked up, are its answers to the groups that sample writes out"""
+        write("named.tsv", "".join(line.replace("\t0\t", "\tgood\t").replace("\t1\t", "\tbad\t")
+                                   for line in (test_cli.temporary / "demo/test.tsv").read_text().splitlines(keepends=True)[:3]))
+        write("nothing.tsv", "zzzq\tzzzr\n")
+        must("lexicon", "import", "--table", "nothing.tsv", "--kernel", "representative", "-o", "nothing.lex")
+        for name in ("bert", "roberta", "deberta-v3"):
+            model = ("--model", ROOT / "tests/golden/encoders" / name, "--arithmetic", "f32")
+            must("certify", *model, "--lexicon", "demo.lex", "--data", "named.tsv", "--groups", 7, "-o", f"{name}.jsonl", "--quiet")
+            texts = [line.split("\t")[2] for line in (test_cli.temporary / "named.tsv").read_text().splitlines()]
+            for record, text in zip(read_run(f"{name}.jsonl")[1], texts):
+                groups = [line.split("\t", 2)[2] for line in run("sample", "--lexicon", "demo.lex", "--groups", 7, text).out.splitlines()]
+                done = run("predict", *model, "--lexicon", "nothing.lex", "--json", *groups)
+                votes = dict.fromkeys(record["weights"], 0)
+                for answer in json.loads(done.out)["answers"]:
+                    votes[answer["label"]] += 1
+                self.assertEqual({label: int(weight) for label, weight in record["weights"].items()}, votes, name)
+
     def test_records(self):
         """edits follow from the lead, and every group is asked once"""
         for kind, cost in (("any", 4), ("insert", 2)):
