@@ -83,6 +83,29 @@ static void test_csv(void **state)
     reads_with("repair.csv", "text,label\n\"a\xff\"\"\",1\n", OPTIONS(.repair = 1), {"1", "1", "a\xef\xbf\xbd\"", 0});
 }
 
+/* What is in memory of a file ends anywhere: also between a closing quote, a carriage return and a line feed. */
+static void test_csv_cut_anywhere(void **state)
+{
+    (void)state;
+    enum { ROWS = 6000, LENGTH = 27 };
+    static char content[ROWS * (LENGTH + 1) + 100];
+    for (int shift = 0; shift < LENGTH; shift++) {
+        int length = snprintf(content, sizeof content, "label,text\r\n0,\"%.*s\"\r\n", shift + 1,
+                              "abcdefghijklmnopqrstuvwxyz01");
+        for (int i = 0; i < ROWS; i++)
+            length += snprintf(content + length, sizeof content - (size_t)length, "%d,\"a, \"\"b\"\" c %09d\"\r\n",
+                               i % 2, i);
+        safer_data *data = load(write_temporary("cut.csv", content, (size_t)length), NULL);
+        assert_int_equal(safer_data_size(data), ROWS + 1);
+        for (size_t i = 0; i < ROWS; i++) {
+            char text[40];
+            snprintf(text, sizeof text, "a, \"b\" c %09d", (int)i);
+            assert_string_equal(safer_data_row(data, i + 1).text, text);
+        }
+        safer_data_free(data);
+    }
+}
+
 static void test_csv_errors(void **state)
 {
     (void)state;
@@ -565,15 +588,25 @@ static void test_locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tsv),        cmocka_unit_test(test_tsv_errors),
-        cmocka_unit_test(test_csv),        cmocka_unit_test(test_csv_errors),
-        cmocka_unit_test(test_jsonl),      cmocka_unit_test(test_jsonl_errors),
-        cmocka_unit_test(test_headers),    cmocka_unit_test(test_short_headers),
-        cmocka_unit_test(test_separators), cmocka_unit_test(test_named_columns),
-        cmocka_unit_test(test_notes),      cmocka_unit_test(test_headers_inside),
-        cmocka_unit_test(test_fasttext),   cmocka_unit_test(test_detection),
-        cmocka_unit_test(test_parse),      cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_long_lines), cmocka_unit_test(test_longest_text),
+        cmocka_unit_test(test_tsv),
+        cmocka_unit_test(test_tsv_errors),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_csv_cut_anywhere),
+        cmocka_unit_test(test_csv_errors),
+        cmocka_unit_test(test_jsonl),
+        cmocka_unit_test(test_jsonl_errors),
+        cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_short_headers),
+        cmocka_unit_test(test_separators),
+        cmocka_unit_test(test_named_columns),
+        cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_headers_inside),
+        cmocka_unit_test(test_fasttext),
+        cmocka_unit_test(test_detection),
+        cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_longest_text),
         cmocka_unit_test(test_locale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

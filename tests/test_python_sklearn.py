@@ -23,7 +23,7 @@ def prepare():
 
 
 HEAD = """
-import sys, warnings
+import sys, unittest, warnings
 warnings.simplefilter("error", FutureWarning)
 import numpy, safer_nlp as safer
 from safer_nlp.sklearn import SmoothedClassifier
@@ -59,7 +59,10 @@ class Numbers(SmoothedClassifier):
 checked = []
 words = make_pipeline(CountVectorizer(token_pattern=r"\\S+"), LogisticRegression())
 for estimator, check in check_estimator(Numbers(words, lexicon, n=50), generate_only=True):
-    check(estimator)
+    try:
+        check(estimator)
+    except unittest.SkipTest as reason:  # what a check itself needs, as pandas, may not be here
+        assert "is not installed" in str(reason), reason
     checked.append(check)
 print(len(checked))
 """

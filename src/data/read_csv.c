@@ -56,6 +56,7 @@ static safer_status split(sf_loader *r, const char *p, const char *end, int last
     safer_status status = SAFER_OK;
     const char separator = r->table.separator ? r->table.separator : ',';
     r->field_count = 0;
+    *stop = end;
     for (const char *record = p;; p++) {
         if (p < end && *p == '"') {
             const char *close = closing_quote(p + 1, end);
@@ -70,6 +71,7 @@ static safer_status split(sf_loader *r, const char *p, const char *end, int last
             }
             SF_TRY(add_field(r, p + 1, close, 1, error));
             p = close + 1;
+            if (!last && p + 1 == end && *p == '\r') p = end; /* the line feed may come next */
             if (!at_line_end(p, end) && *p != separator)
                 return sf_loader_fail(r, line, error,
                                       "column %zu continues after its closing quote (a quote inside is doubled)",
