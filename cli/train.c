@@ -29,6 +29,9 @@ static void list(cli_options *options, void *into)
     cli_add_uint(options, "groups", &r->groups, "G",
                  "keep the words, numbers and marks of one of G groups of a text, other ones in every draw");
     cli_add_uint(options, "seed", &r->training.options.seed, "N", "of everything random (default {default})");
+    cli_add_int(
+        options, "seeds", &r->training.options.seeds, "N",
+        "train N models, with the seeds from --seed on, and write their sum to FILE, NAME.json (default {default})");
     cli_add_output(options, "output", &r->output, "FILE", "where to write the model (also -o FILE)");
     cli_train_options(options, &r->training);
     cli_defense_options(options, &r->training);
@@ -111,23 +114,33 @@ static void print_results(const request *r, const safer_train_report *report, co
     const char *arch = safer_arch_name(o->arch);
     cli_progress_clear();
     if (cli_settings()->json) {
-        cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:o}", "output",
+        cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:i, s:o}", "output",
                                  r->output, "arch", arch, "texts", (json_int_t)report->texts, "tokens",
                                  (json_int_t)report->tokens, "parameters", (json_int_t)report->parameters, "epochs",
                                  report->epochs, "best_epoch", report->best_epoch, "loss", report->loss, "dev_accuracy",
                                  report->dev_accuracy, "seconds", report->seconds, "tokens_per_second",
-                                 report->tokens_per_second, "seed", (json_int_t)o->seed, "classes",
+                                 report->tokens_per_second, "seed", (json_int_t)o->seed, "seeds", o->seeds, "classes",
                                  cli_need(classes_json(classes, o->train))));
         return;
     }
-    printf("trained %s on %s (%s %s): %s %s%% after epoch %d of %d, loss %.4f\n"
-           "%s parameters, %.1f s, %s %s/s, seed %llu\n",
-           arch, cli_texts(report->texts), cli_count(report->tokens), unit,
-           o->defense.kind ? "dev texts certified" : "dev accuracy", cli_share(report->dev_accuracy, 2),
-           report->best_epoch, report->epochs, report->loss, cli_count(report->parameters), report->seconds,
-           cli_count((uint64_t)report->tokens_per_second), unit, (unsigned long long)o->seed);
+    const char *dev = o->defense.kind ? "dev texts certified" : "dev accuracy";
+    if (o->seeds > 1)
+        printf("trained %s on %s (%s %s) with the seeds %llu to %llu: %s %s %s%%\n"
+               "%s parameters, %.1f s, %s %s/s\n",
+               arch, cli_texts(report->texts), cli_count(report->tokens), unit, (unsigned long long)o->seed,
+               (unsigned long long)(o->seed + (uint64_t)(o->seeds - 1)), dev, o->dev ? "of their sum" : "on average",
+               cli_share(report->dev_accuracy, 2), cli_count(report->parameters), report->seconds,
+               cli_count((uint64_t)report->tokens_per_second), unit);
+    else
+        printf("trained %s on %s (%s %s): %s %s%% after epoch %d of %d, loss %.4f\n"
+               "%s parameters, %.1f s, %s %s/s, seed %llu\n",
+               arch, cli_texts(report->texts), cli_count(report->tokens), unit, dev, cli_share(report->dev_accuracy, 2),
+               report->best_epoch, report->epochs, report->loss, cli_count(report->parameters), report->seconds,
+               cli_count((uint64_t)report->tokens_per_second), unit, (unsigned long long)o->seed);
     print_classes(classes, o->train);
-    printf("wrote %s\n", r->output);
+    printf("wrote %s", r->output);
+    if (o->seeds > 1) printf(", a sum of %d models, which lie beside it", o->seeds);
+    printf("\n");
 }
 
 /* After an encoder: n-grams learn from the same texts in a small part of its time. Where they are better on the dev
@@ -156,6 +169,7 @@ static void compare_ngrams(const request *r, const safer_train_report *report)
 static int has_checkpoint(const request *r)
 {
     char path[4096];
+    if (r->training.options.seeds > 1) return 1; /* and whole models */
     return snprintf(path, sizeof path, "%s.checkpoint", r->output) < (int)sizeof path && access(path, F_OK) == 0;
 }
 

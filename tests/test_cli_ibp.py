@@ -252,6 +252,50 @@ class Bounds(Case):
             self.assertEqual(done.code, USAGE, done)
             self.assertIn(words, done.err)
 
+    def test_seeds(self):
+        """several seeds at once: the models of one by one, a sum whose weights certify most of dev, and what is there is kept"""
+        def told(*arguments):
+            done = run(*arguments)
+            self.assertEqual(done.code, DONE, done)
+            return json.loads(done.out)
+
+        def bytes_of(*names):
+            return [(test_cli.temporary / name).read_bytes() for name in names]
+
+        (test_cli.temporary / "seeds").mkdir()
+        make_rows("dev.tsv", 60, 2000)
+        names = [f"seeds/all.{seed}.safetensors" for seed in (7, 8, 9)]
+        bow = ["train", "--arch", "bow", "--data", "train.tsv", "--dev", "dev.tsv", "--lexicon", "s.lex", *SMALL, "--json"]
+        for options, method in ((["--defense", "ibp-jia"], ["--method", "ibp"]), ([], [])):
+            train = [*bow, *options]
+            found = told(*train, "--seed", 7, "--seeds", 3, "-o", "seeds/all.json")
+            self.assertEqual((found["seed"], found["seeds"], found["texts"]), (7, 3, 300))
+            members = json.loads(bytes_of("seeds/all.json")[0])["members"]
+            self.assertLessEqual({m["model"] for m in members}, {name.split("/")[1] for name in names})
+            certified = told("certify", *method, "--model", "seeds/all.json", "--lexicon", "s.lex", "--data", "dev.tsv", "--json")
+            self.assertAlmostEqual(certified["certified_accuracy"], found["dev_accuracy"], places=9)
+            for seed, name in zip((7, 8, 9), names):  # each is what training it alone gives
+                told(*train, "--seed", seed, "-o", "alone.model")
+                self.assertEqual(bytes_of("alone.model"), bytes_of(name))
+            before = bytes_of("seeds/all.json", *names)
+            (test_cli.temporary / names[1]).unlink()
+            (test_cli.temporary / "seeds/all.json").unlink()
+            kept = (test_cli.temporary / names[0]).stat().st_mtime_ns
+            told(*train, "--seed", 7, "--seeds", 3, "--resume", "--threads", 3, "-o", "seeds/all.json")
+            self.assertEqual(bytes_of("seeds/all.json", *names), before)
+            self.assertEqual((test_cli.temporary / names[0]).stat().st_mtime_ns, kept)
+        done = run(*bow, "--defense", "ibp-huang", "--seed", 7, "--seeds", 3, "--resume", "-o", "seeds/all.json")
+        self.assertEqual((done.code, len(done.err.splitlines())), (INPUT, 1), done)
+        self.assertIn("all.7.safetensors: another model", done.err)
+        equal = told("train", "--arch", "ngram", "--bits", 10, "--data", "train.tsv", "--seeds", 2, "--json", "-o", "seeds/n.json")
+        self.assertEqual([m["weight"] for m in json.loads(bytes_of("seeds/n.json")[0])["members"]], [1, 1])
+        self.assertEqual(equal["texts"], 300)
+        for words, arguments in (("--seeds is 0; it must be from 1 to 64", ("--seeds", 0, "-o", "x.json")),
+                                 ("whose name ends with .json", ("--seeds", 2, "-o", "x.safetensors"))):
+            done = run(*bow, *arguments)
+            self.assertEqual((done.code, len(done.err.splitlines())), (USAGE, 1), done)
+            self.assertIn(words, done.err)
+
     def test_misuse(self):
         """wrong options and models: one line that names them, and no file"""
         done = self.certify("n.model", "none.jsonl")

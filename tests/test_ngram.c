@@ -655,6 +655,10 @@ static void bad_options_are_named(void **unused)
     REFUSED(o.cnn.min_count = 0, "min_count is 0");
     REFUSED(o.cnn.freeze = 2, "freeze is 2");
     REFUSED(o.resume = -1, "resume is -1");
+    REFUSED(o.seeds = 0, "seeds is 0; it must be from 1 to 64");
+    REFUSED(o.seeds = 65, "seeds is 65");
+    REFUSED((o.seeds = 2, o.seed = UINT64_MAX), "seed is 18446744073709551615: there are no 2 seeds from it on");
+    REFUSED(o.seeds = 2, "with seeds it is a sum of models, whose name ends with .json");
     REFUSED(o.course.dropout = 1, "dropout is 1; it must be at least 0 and below 1");
     REFUSED(o.course.dropout = (double)NAN, "dropout is nan");
     REFUSED(o.course.rate = 0, "rate is 0; it must be above 0");

@@ -115,6 +115,11 @@ typedef struct safer_train_options {
     /* Every token (word, number, mark) of a draw is deleted so often: for certificates with the same `deletion`.
      * Zeros: none is. With groups every draw keeps one of so many, by another hash each time. Not with a defense. */
     safer_deletion deletion;
+
+    /* Above 1: so many models, with the seeds from `seed` on. `output`, whose name ends with ".json", is their sum, and
+     * they lie beside it (both.json: both.1.safetensors, ...). Its weights are found on `dev`; without, all are 1. With
+     * `resume` models that are there are kept. 1 to SAFER_SUM_MEMBERS; 1 */
+    int seeds;
 } safer_train_options;
 
 typedef struct safer_train_report {
@@ -125,7 +130,8 @@ typedef struct safer_train_report {
     double dev_accuracy;    /* of the kept model on draws of the dev texts (plain text without a lexicon); with a
                                * defense: the share of dev texts that its bounds certify */
     double seconds, tokens_per_second;
-} safer_train_report;
+} safer_train_report; /* of several seeds: parameters and seconds add up, epochs are the most, loss and speed are means,
+                       * of the models that were trained now; dev_accuracy is the sum's (without dev the mean) */
 
 SAFER_OPTIONS(safer_train_options);
 

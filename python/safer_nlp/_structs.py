@@ -210,7 +210,7 @@ class TrainOptions(Structure):
     _fields_ = [("size", c_size_t), ("arch", c_int), ("train", c_void_p), ("dev", c_void_p), ("lexicon", c_void_p), ("seed", c_uint64),
                 ("threads", c_int), ("resume", c_int), ("progress", Progress), ("course", TrainCourse), ("ngram", TrainNgram),
                 ("cnn", TrainCnn), ("defense", TrainDefense), ("charcnn", TrainCharcnn), ("bert", TrainBert), ("device", c_char_p),
-                ("deletion", Deletion)]
+                ("deletion", Deletion), ("seeds", c_int)]
 
 
 class TrainReport(Structure):

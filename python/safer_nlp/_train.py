@@ -36,7 +36,7 @@ class Training:
 def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *, arch: str = "cnn",
           dev: Union[Data, Tuple[Sequence[str], Sequence[Any]], None] = None, lexicon: Optional[Lexicon] = None,
           seed: int = 1, threads: int = 0, resume: bool = False, device: Optional[str] = None, delete: Union[float, str] = 0.0,
-          groups: Optional[int] = None,
+          groups: Optional[int] = None, seeds: int = 1,
           dropout: Optional[float] = None, rate: Optional[float] = None, decay: Optional[float] = None, clip: Optional[float] = None,
           warmup: Optional[float] = None, batch: Optional[int] = None, epochs: Optional[int] = None, patience: Optional[int] = None,
           pool: Optional[str] = None, precision: Optional[str] = None, ngrams: Optional[int] = None, bits: Optional[int] = None,
@@ -56,6 +56,8 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     :param labels: a label for each
     :param arch: "ngram", "bow", "cnn", "charcnn" or "bert"
     :param dev: texts and labels that choose the epoch; default: every 10th text of each class
+    :param seeds: above 1: so many models, with the seeds from `seed` on; `output` is then their sum, a file of JSON, with
+        weights found on the dev texts, and the models lie beside it
     :param device: for charcnn and bert: one of :func:`safer_nlp.devices`
     :param delete: draws delete words, numbers and marks so often, as in :func:`certify`
     :param groups: a draw keeps one of so many groups of words, other ones in every draw, as in :func:`certify`
@@ -66,7 +68,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     o = default_options("train", c.TrainOptions)
     if not 0 <= seed < 2**63:
         raise InvalidError(f"seed: {seed}")
-    o.arch, o.seed, o.threads, o.resume = choice("arch", arch), seed, threads, resume
+    o.arch, o.seed, o.threads, o.resume, o.seeds = choice("arch", arch), seed, threads, resume, seeds
     o.device, o.deletion = optional_bytes(device), deletion_of(delete, groups)
     o.lexicon = None if lexicon is None else lexicon._pointer
     _set(o.course, dropout=dropout, rate=rate, decay=decay, clip=clip, warmup=warmup, batch=batch, epochs=epochs, patience=patience,

@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "draw/groups.h"
 #include "nn/device.h"
+#include "train/seeds.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -23,6 +24,7 @@ void safer_train_options_init(safer_train_options *options, size_t size)
     static const safer_train_options defaults = {
         .arch = SAFER_ARCH_CNN,
         .seed = 1,
+        .seeds = 1,
         .course = {SAFER_DEFAULT, SAFER_DEFAULT, SAFER_DEFAULT, SAFER_DEFAULT, SAFER_DEFAULT, SAFER_DEFAULT,
                    SAFER_DEFAULT, SAFER_DEFAULT, SAFER_POOL_DEFAULT, SAFER_PRECISION_BF16},
         .ngram = {.order = 3, .bits = 22},
@@ -301,6 +303,8 @@ safer_status safer_train(const char *output, const safer_train_options *options,
     SF_TRY(check_defense(&o, error));
     SF_TRY(check_deletion(&o, error));
     SF_TRY(check_data(&o, error));
+    SF_TRY(sf_seeds_check(output, &o, error));
+    if (o.seeds > 1) return sf_seeds_train(output, &o, report ? report : &unused, error);
     status = (o.defense.kind ? sf_ibp_train : trainers[o.arch])(output, &o, report ? report : &unused, error);
 done:
     return status;
