@@ -18,6 +18,7 @@ typedef struct request {
     cli_data data;
     cli_certify_flags certify;
     cli_crew_flags crew;
+    const char *misfit; /* why the lexicon may not fit the texts, where the results do not know; or "" */
 } request;
 
 static void list_certify(cli_options *options, void *into)
@@ -72,6 +73,8 @@ static void print_results(const request *r, const safer_model *model, const safe
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = cli_summary_json(summary, o->seed), *traffic = cli_traffic_json(model);
+        if (*r->misfit && json_is_null(json_object_get(result, "caution")))
+            cli_set(result, "caution", json_string(r->misfit));
         cli_shard_add_json(result, o->shard, o->shards);
         if (traffic) cli_set(result, "traffic", traffic);
         cli_verdict_add_json(result, verdict);
@@ -121,6 +124,7 @@ static int run_certify(void *from, char **arguments, size_t count)
     safer_data *data = cli_crew_helps() ? NULL : cli_data_open(&r->data, r->certify.options.seed);
     safer_model *model = cli_model_open(&r->model, &cli_certify, data);
     cli_note_training(model, lexicon, r->certify.options.deletion);
+    r->misfit = cli_fit_say(lexicon, data, 1);
     cli_gates_check_labels(&r->gates, model, &cli_certify);
     const int code = certify(r, model, lexicon, data);
     safer_data_free(data);

@@ -92,3 +92,48 @@ safer_lexicon_info cli_lexicon_info(const safer_lexicon *lexicon)
     if (info.pairs && !info.components) cli_no_memory(); /* words that are pairs are components */
     return info;
 }
+
+enum { SURVEYED = 500 }; /* texts that are looked at: enough for a share of words */
+
+/* Some of the texts, which may be on the disk, evenly spread; NULL: one cannot be read, as who reads all will say. */
+static safer_data *some_of(const safer_data *data)
+{
+    const size_t all = safer_data_size(data), count = all < SURVEYED ? all : SURVEYED;
+    char **texts = calloc(count + 1, sizeof *texts);
+    size_t *lengths = calloc(count + 1, sizeof *lengths);
+    safer_data *some = NULL;
+    safer_reader *reader = NULL;
+    safer_row row;
+    size_t i;
+    if (!texts || !lengths) cli_no_memory();
+    for (i = 0; i < count && safer_data_read(&row, &reader, data, all / count * i, NULL) == SAFER_OK; i++) {
+        texts[i] = malloc(row.text_length + 1);
+        if (!texts[i]) cli_no_memory();
+        memcpy(texts[i], row.text, row.text_length + 1);
+        lengths[i] = row.text_length;
+    }
+    if (i == count &&
+        safer_data_from_texts(&some, (const char *const *)texts, lengths, NULL, NULL, count, NULL) != SAFER_OK)
+        some = NULL;
+    for (i = 0; i < count; i++) free(texts[i]);
+    free(texts);
+    free(lengths);
+    safer_reader_free(reader);
+    return some;
+}
+
+const char *cli_fit_say(const safer_lexicon *lexicon, const safer_data *data, int results)
+{
+    static char caution[300];
+    safer_survey survey;
+    int found = 0;
+    *caution = '\0';
+    if (!lexicon || !data) return caution;
+    safer_data *some = some_of(data);
+    if (some && safer_lexicon_survey(&survey, lexicon, some, 1, NULL, NULL) == SAFER_OK)
+        found = safer_survey_caution(&survey, lexicon, caution, sizeof caution) > results;
+    safer_data_free(some);
+    if (!found) return "";
+    cli_say("caution: %s", caution);
+    return caution;
+}

@@ -28,6 +28,10 @@ cli_data cli_data_beside(const cli_data *d, const char *path, const safer_data *
 
 safer_lexicon *cli_lexicon_open(const char *path); /* or exits */
 
+/* Says on stderr when the lexicon does not fit the texts, and returns it (static), else ""; `results` when results
+ * follow, which say some of it. */
+const char *cli_fit_say(const safer_lexicon *lexicon, const safer_data *data, int results);
+
 /* As safer_lexicon_describe, or exits: that says nothing of components when memory is out. */
 safer_lexicon_info cli_lexicon_info(const safer_lexicon *lexicon);
 

@@ -84,7 +84,7 @@ static void print_table(const safer_lexicon *l, const safer_doubtful *pairs, siz
 
 /* ------------------------------------------------------------- one by one */
 
-/* What a file holds, "" when there is none; free() it. */
+/* What a file holds, "" when there is none; free() it. It will be written again: one that is no text stays as it is. */
 static char *read_whole(const char *path)
 {
     char *text = NULL;
@@ -92,6 +92,8 @@ static char *read_whole(const char *path)
     FILE *file = fopen(path, "re");
     ssize_t length = file ? getdelim(&text, &room, '\0', file) : 0;
     if (file) fclose(file);
+    if (length > 0 && !text[length - 1])
+        cli_misuse(&cli_lexicon_audit, "--output %s: that file is there, and no list of pairs", path);
     if (length > 0) return text;
     free(text);
     text = calloc(1, 1);

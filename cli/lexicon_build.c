@@ -70,6 +70,11 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
                 json_pack("{s:I, s:I, s:I, s:I}", "antonyms", (json_int_t)r->antonyms, "parted_antonyms",
                           (json_int_t)r->parted_antonyms, "for_antonyms", (json_int_t)r->cut_for_antonyms, "for_size",
                           (json_int_t)r->cut_for_size));
+    if (root)
+        cli_set(root, "filters",
+                json_pack("{s:I, s:I, s:I, s:I}", "frequent_words", (json_int_t)r->frequent_words, "for_frequency",
+                          (json_int_t)r->filtered_for_frequency, "for_speech", (json_int_t)r->filtered_for_speech,
+                          "for_rank", (json_int_t)r->filtered_for_rank));
     if (root) cli_set(root, "kernel_choice", choice_json(choice));
     if (root && r->simlex_pairs)
         cli_set(root, "simlex",
@@ -96,6 +101,15 @@ static void print_set_aside(const safer_lexicon_report *r, const char *dropped)
     if (r->protected_words)
         printf("protected   %s, without %s\n", cli_some(r->protected_words, "word", "words"),
                cli_some(r->protected_pairs, "pair", "pairs"));
+    if (r->filtered_for_frequency)
+        printf("filtered    %s, with %s\n",
+               cli_some(r->frequent_words, "word that is too frequent", "words that are too frequent"),
+               cli_some(r->filtered_for_frequency, "pair", "pairs"));
+    if (r->filtered_for_speech)
+        printf("filtered    %s of no common part of speech\n", cli_some(r->filtered_for_speech, "pair", "pairs"));
+    if (r->filtered_for_rank)
+        printf("filtered    %s not among the nearest of each other\n",
+               cli_some(r->filtered_for_rank, "pair of words that are", "pairs of words that are"));
     if (r->cut_for_antonyms)
         printf("cut         %s, so that %s no component\n", cli_some(r->cut_for_antonyms, "pair", "pairs"),
                cli_some(r->parted_antonyms, "pair of antonyms shares", "pairs of antonyms share"));

@@ -87,23 +87,27 @@ static void compare_kernels(side *out, const safer_lexicon *l, const safer_lexic
     }
 }
 
-/* The pairs of words that were cut, of one and not of the other; "hot cold" is "cold hot". */
-static void compare_cuts(side *out, const json_t *cuts, const json_t *others)
+/* The pairs of words that were cut or filtered, of one and not of the other; "hot cold" is "cold hot". */
+static void compare_cuts(side *out, const json_t *provenance, const json_t *others)
 {
-    size_t i, k;
-    json_t *cut, *other;
-    json_array_foreach(cuts, i, cut)
-    {
-        const char *a = json_string_value(json_array_get(cut, 0)), *b = json_string_value(json_array_get(cut, 1));
-        int found = !a || !b;
-        json_array_foreach(others, k, other)
+    json_t *known = cli_need(json_object());
+    size_t i;
+    json_t *cut;
+    for (int from = 0; from < 4; from++) {
+        const json_t *list = json_object_get(from < 2 ? others : provenance, from % 2 ? "cuts" : "filters");
+        json_array_foreach(json_object_get(list, "pairs"), i, cut)
         {
-            const char *c = json_string_value(json_array_get(other, 0)),
-                       *d = json_string_value(json_array_get(other, 1));
-            found = found || (c && d && ((!strcmp(a, c) && !strcmp(b, d)) || (!strcmp(a, d) && !strcmp(b, c))));
+            const char *a = json_string_value(json_array_get(cut, 0)), *b = json_string_value(json_array_get(cut, 1));
+            if (!a || !b) continue;
+            json_t *key = cli_need(strcmp(a, b) < 0 ? json_sprintf("%s %s", a, b) : json_sprintf("%s %s", b, a));
+            if (from < 2)
+                cli_set(known, json_string_value(key), json_true());
+            else if (!json_object_get(known, json_string_value(key)))
+                cli_append(out->cuts, json_pack("[s, s]", a, b));
+            json_decref(key);
         }
-        if (!found) cli_append(out->cuts, json_pack("[s, s]", a, b));
     }
+    json_decref(known);
 }
 
 /* Which words were protected when it was made, as its provenance has it: the built-in list, and files. */
@@ -200,8 +204,7 @@ static int run_diff(void *from, char **arguments, size_t count)
     }
     for (int i = 0; i < 2; i++) {
         compare_words(&s[i], l[i], l[1 - i]);
-        compare_cuts(&s[i], json_object_get(json_object_get(provenance[i], "cuts"), "pairs"),
-                     json_object_get(json_object_get(provenance[1 - i], "cuts"), "pairs"));
+        compare_cuts(&s[i], provenance[i], provenance[1 - i]);
     }
     compare_kernels(&s[0], l[0], l[1]);
     const int differ = is_different(l, s);

@@ -133,22 +133,11 @@ const cli_verb cli_lexicon_show = {
 
 /* ------------------------------------------------------------------- stats */
 
-/* What makes certificates of these texts worth little, as one sentence; "" where nothing does. */
-static void write_caution(char out[200], const safer_survey *survey)
-{
-    *out = '\0';
-    if (survey && survey->without_synonyms > survey->texts - survey->without_synonyms)
-        snprintf(out, 200,
-                 "most certificates would be empty: in %zu of %s no word has a synonym; the lexicon may not fit "
-                 "the language",
-                 survey->without_synonyms, cli_texts(survey->texts));
-}
-
 static json_t *stats_json(const safer_lexicon *lexicon, const safer_data *data, const safer_survey *survey)
 {
     const safer_lexicon_info found = cli_lexicon_info(lexicon), *info = &found;
     static const char *const names[7] = {"min", "p5", "p25", "p50", "p75", "p95", "max"};
-    char caution[200];
+    char caution[300];
     json_t *sizes = json_array(), *products = json_array(), *provenance = cli_json_read(info->provenance);
     for (size_t i = 0; i < 10 && info->largest_components[i]; i++)
         cli_append(sizes, json_integer((json_int_t)info->largest_components[i]));
@@ -174,7 +163,7 @@ static json_t *stats_json(const safer_lexicon *lexicon, const safer_data *data, 
         cli_set(entry, "share_above_half", json_real(survey->products[r].above_half));
         cli_append(products, entry);
     }
-    write_caution(caution, survey);
+    safer_survey_caution(survey, lexicon, caution, sizeof caution);
     cli_set(root, "data",
             json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "name", safer_data_name(data), "sha256",
                       safer_data_sha256(data), "caution", *caution ? json_string(caution) : json_null(), "texts",
@@ -190,9 +179,9 @@ static json_t *stats_json(const safer_lexicon *lexicon, const safer_data *data, 
 static void print_stats(const safer_lexicon *lexicon, const safer_data *data, const safer_survey *survey)
 {
     const safer_lexicon_info found = cli_lexicon_info(lexicon), *info = &found;
-    char caution[200];
-    write_caution(caution, survey);
-    if (*caution) printf("%scaution: %s%s\n\n", cli_red(), caution, cli_plain());
+    char caution[300];
+    if (survey && safer_survey_caution(survey, lexicon, caution, sizeof caution))
+        printf("%scaution: %s%s\n\n", cli_red(), caution, cli_plain());
     printf("words        %s\n", cli_count(info->words));
     printf("pairs        %s\n", cli_count(info->pairs));
     printf("synonyms     %s some, %s on average\n", cli_some(info->words_with_synonyms, "word has", "words have"),

@@ -46,6 +46,17 @@ static void edit_options(cli_options *options, cli_lexicon_flags *a)
                  "cut the weakest pairs so that no component has more than N words (default: any number)");
 }
 
+static void filter_options(cli_options *options, cli_lexicon_flags *a)
+{
+    cli_add_real(
+        options, "max-frequency", &a->options.max_frequency, "S",
+        "leave out pairs of words that are more than this share of all words of --vocab-from (default: any share)");
+    cli_add_path(options, "same-pos", &a->options.same_pos, "FOLDER",
+                 "leave out pairs that can be no common part of speech, by WordNet's index files in FOLDER");
+    cli_add_uint(options, "nearest", &a->nearest, "N",
+                 "leave out pairs whose words are not among the N nearest of each other (default: any number)");
+}
+
 void cli_kernel_option(cli_options *options, cli_lexicon_flags *a)
 {
     cli_add_string(options, "kernel", &a->options.kernel, "NAME",
@@ -76,6 +87,7 @@ void cli_build_options(cli_options *options, cli_lexicon_flags *a)
     cli_add_real(options, "threshold", &o->threshold, "T", "similarity that makes synonyms (default {default})");
     cli_add_choice(options, "metric", &a->metric, metrics, "NAME",
                    "cosine, or dot without rescaling (default {default})");
+    filter_options(options, a);
     edit_options(options, a);
     cli_add_heading(options, "Smoothing");
 }
@@ -89,6 +101,7 @@ void cli_import_options(cli_options *options, cli_lexicon_flags *a)
     cli_add_flag(options, "directed", &o->directed, "one-way synonyms stay one-way");
     cli_add_list(options, "antonyms", &a->antonyms, "FILE", "pairs to keep apart (repeatable)");
     vocabulary_options(options, a);
+    filter_options(options, a);
     edit_options(options, a);
     cli_add_heading(options, "Smoothing");
     cli_add_path(options, "vectors", &o->vectors, "FILE",
@@ -117,6 +130,10 @@ safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
     if (a->metric && safer_metric_parse(&o->metric, a->metric, error) != SAFER_OK) return SAFER_INVALID;
     if (a->min_count != UINT64_MAX && !a->vocab_from.count)
         return cli_error(error, SAFER_INVALID, "--min-count counts words in --vocab-from DATA, which is missing");
+    if (!(o->max_frequency >= 0 && o->max_frequency < 1))
+        return cli_error(error, SAFER_INVALID, "--max-frequency %g: a share of the words, below 1", o->max_frequency);
+    if (o->max_frequency > 0 && !a->vocab_from.count)
+        return cli_error(error, SAFER_INVALID, "--max-frequency counts words in --vocab-from DATA, which is missing");
     if (o->repair && !a->vocab_from.count)
         return cli_error(error, SAFER_INVALID, "--repair is about --vocab-from DATA, which is missing");
     if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count && !o->wordnet)
@@ -129,6 +146,7 @@ safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
                          (unsigned long long)a->max_component, (unsigned long)UINT32_MAX);
     if (take_protected(a, error) != SAFER_OK) return SAFER_INVALID;
     o->max_component = a->max_component;
+    o->nearest = a->nearest;
     if (a->min_count != UINT64_MAX) o->min_count = a->min_count;
     if (a->counterfit >= 0) o->counterfit = a->counterfit;
     const safer_data_options *c = &a->columns;

@@ -9,7 +9,7 @@ typedef struct cli_lexicon_flags {
     const char *metric; /* NULL: not given */
     uint64_t min_count; /* UINT64_MAX, or as asked */
     int counterfit;     /* -1, or as asked */
-    uint64_t max_component;
+    uint64_t max_component, nearest;
     int building;               /* not importing */
     safer_data_options columns; /* of vocab_from */
     safer_lexicon_options options;

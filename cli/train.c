@@ -201,6 +201,7 @@ static int run(void *from, char **arguments, size_t count)
     o->lexicon = lexicon;
     class_counts classes = count_classes(train);
     warn_classes(&classes, train, dev != NULL);
+    cli_fit_say(lexicon, train, 0);
     if (safer_train(r->output, o, &report, &error) == SAFER_OK) {
         print_results(r, &report, &classes);
         compare_ngrams(r, &report);

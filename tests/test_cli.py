@@ -1087,6 +1087,56 @@ class Lexicons(Case):
         self.assertIn("... 20 more (--all)", lexicon("diff", many, one).out)
         self.assertNotIn("more (--all)", lexicon("diff", many, one, "--all").out)
 
+    def test_filters(self):
+        """pairs are left out by frequency, part of speech and rank; counted, listed, and said by diff"""
+        for part, lines in (("noun", "film n 1\nreel n 1\nmovie n 1\n"), ("verb", "film v 1\n"), ("adj", "warm a 1\n"), ("adv", "")):
+            write(f"wnf/index.{part}", lines)
+            write(f"wnf/{part}.exc", "")
+        write("f.tsv", "film\tmovie reel warm good\ngood\tgreat fine\n")
+        write("f.seen", "1\tx\tgood good good film movie reel warm great fine fine\n")
+        write("f.vec", "film 1 0\nmovie 0.9 0.1\nreel 0.5 0.5\nwarm 0 1\n")
+        common = ("import", "--table", "f.tsv", "--kernel", "component", "--vocab-from", "f.seen", "--min-count", 1)
+        plain, said = self.lex(*common)
+        self.assertEqual((said["pairs"], said["filters"]), (6, {"frequent_words": 0, "for_frequency": 0, "for_speech": 0, "for_rank": 0}))
+        name, said = self.lex(*common, "--max-frequency", 0.2, "--same-pos", "wnf", "--nearest", 1, "--vectors", "f.vec", "--dropped", "f.dropped")
+        self.assertEqual((said["pairs"], said["filters"]), (1, {"frequent_words": 1, "for_frequency": 3, "for_speech": 1, "for_rank": 1}))
+        self.assertEqual(self.ok(lexicon("export", name, "--what", "cuts")),
+                         "film\treel\trank\nfilm\twarm\tpart of speech\nfilm\tgood\tfrequency\ngood\tgreat\tfrequency\ngood\tfine\tfrequency\n")
+        self.assertEqual(len(json.loads(self.ok(lexicon("export", name, "--what", "cuts", "--json")))), 5)
+        self.assertEqual((temporary / "f.dropped").read_text(), "good\tfrequent\n")
+        self.assertEqual(json.loads(self.ok(lexicon("stats", name, "--json")))["provenance"]["filters"]["nearest"], 1)
+        text = self.ok(lexicon(*common, "--max-frequency", 0.2, "--same-pos", "wnf", "--nearest", 1, "--vectors", "f.vec", "-o", "f.lex"))
+        for line in ("1 word that is too frequent, with 3 pairs", "1 pair of no common part of speech",
+                     "1 pair of words that are not among the nearest of each other"):
+            self.assertIn(f"filtered    {line}\n", text)
+        result = lexicon("diff", plain, name)
+        self.assertIn("cuts        0 only in the first, 5 only in the second\n", result.out)
+        self.refused(lexicon("import", "--table", "f.tsv", "--max-frequency", 0.1, "-o", "no.lex"), USAGE, "--vocab-from")
+        self.refused(lexicon(*common, "--max-frequency", 1, "-o", "no.lex"), USAGE, "--max-frequency 1")
+        self.refused(lexicon(*common, "--same-pos", "nowhere", "-o", "no.lex"), SYSTEM, "nowhere/index.noun")
+
+    def test_other_encodings(self):
+        """files that are UTF-16, no text, or without any word are told so; a byte-order mark of UTF-8 is none of a word"""
+        for name, code in (("le.tsv", "utf-16-le"), ("bom.tsv", "utf-16"), ("four.tsv", "utf-32")):
+            write(name, "hot\tcold\n".encode(code))
+            write("fine.tsv", "hot\tcold\n")
+            self.refused(lexicon("import", "--table", name, "-o", "no.lex"), INPUT, name, "save it as UTF-8")
+            for option in ("--antonyms", "--exclude", "--protect", "--vocab"):
+                self.refused(lexicon("import", "--table", "fine.tsv", option, name, "-o", "no.lex"), INPUT, name, "save it as UTF-8")
+            self.refused(lexicon("build", "--vectors", name, "-o", "no.lex"), INPUT, name, "save it as UTF-8")
+        _, said = self.lex("import", "--table", "fine.tsv", "--antonyms", write("mark.txt", "\ufeffhot cold\n"))
+        self.assertEqual(said["cuts"]["antonyms"], 1)
+        for name, content in (("comma.csv", "good,great\n"), ("list.json", "[[1]]"), ("none.json", "{}")):
+            self.refused(lexicon("import", "--table", write(name, content), "-o", "no.lex"), INPUT, name, "no entry is a word")
+        for part in ("noun", "verb", "adj", "adv"):
+            write(f"wnx/data.{part}", "")
+        self.refused(lexicon("import", "--wordnet", "wnx", "-o", "no.lex"), INPUT, "wnx", "hold no words")
+        self.refused(lexicon("build", "--vectors", write("ragged.txt", "a 1 2\nb 1\n"), "-o", "no.lex"), INPUT, "1 number where 2 are")
+        write("bytes.bin", b"a\0b\n")
+        name, _ = self.lex("import", "--table", "fine.tsv")
+        self.refused(lexicon("audit", name, "-o", "bytes.bin"), USAGE, "bytes.bin", "no list of pairs")
+        self.assertEqual((temporary / "bytes.bin").read_bytes(), b"a\0b\n")  # as it was
+
     def test_audit(self):
         """doubtful pairs, the worst first; asked about one by one, what is refused goes into a file that --exclude takes"""
         (temporary / "wna").mkdir(exist_ok=True)

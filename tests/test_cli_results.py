@@ -219,6 +219,44 @@ class Results(Case):
         self.assertNotIn("caution", self.ok(run("lexicon", "stats", "words.lex", "--data", fits)))
         self.assertIsNone(json.loads(self.ok(run("lexicon", "stats", "words.lex", "--data", fits, "--json")))["data"]["caution"])
 
+    def test_few_words(self):
+        """when fewer than a tenth of the words can change, that is said before any figure too; requirements still stand"""
+        rows = [("down", "good up")] + [("up", "good " + " ".join(["zut"] * 9 + ["alors"]))] * 10
+        name, said = data("german.jsonl", *rows), "only 11 of 112 words of these texts have a synonym; the lexicon may not fit the language"
+        text = self.ok(certify(*WITH_WORDS, "--data", name, "--unlabelled"))
+        self.assertTrue(text.startswith(f"caution: certificates say little: {said}\n"), text)
+        summary = json.loads(self.ok(certify(*WITH_WORDS, "--data", name, "--unlabelled", "--json", "--require", 0)))
+        self.assertIn(said, summary["caution"])
+        found = json.loads(self.ok(run("lexicon", "stats", "words.lex", "--data", name, "--json")))["data"]
+        self.assertIn(said, found["caution"])
+        self.assertIn(said, run("train", "--arch", "ngram", "--data", data("two.jsonl", *rows), "--lexicon", "words.lex", "-o", "few.model").err)
+        short = data("short.jsonl", *rows[:9])  # of fewer than 100 words shares are chance
+        self.assertNotIn("caution", self.ok(certify(*WITH_WORDS, "--data", short, "--unlabelled")))
+
+    def test_other_language(self):
+        """a lexicon remembers how much it had of the data it was made from, and tells data of which it has much less"""
+        english = "good fine nice bad poor weak film story actor scene"
+        write("language.tsv", "good\tfine nice\nbad\tpoor weak\nfilm\tstory actor scene\n")
+        made = data("english.jsonl", *[("up", english + " zut")] * 1000)  # 11,000 words
+        must("lexicon", "import", "--table", "language.tsv", "--vocab-from", made, "--kernel", "component", "-o", "language.lex")
+        said = "the lexicon has 60.0% of the words of these texts, and 90.9% of those it was made from: they may be of another language"
+        other = data("other.jsonl", *[("up", "good fine film der die"), ("down", "good fine film der die")] * 20)
+        text = self.ok(run("lexicon", "stats", "language.lex", "--data", other))
+        self.assertTrue(text.startswith(f"caution: {said}\n"), text)
+        self.assertIn(said, json.loads(self.ok(run("lexicon", "stats", "language.lex", "--data", other, "--json")))["data"]["caution"])
+        result = certify("--model", "exec:python3 words.py", "--lexicon", "language.lex", "--data", other, "--unlabelled")
+        self.assertEqual((result.code, result.err), (0, f"safer: caution: {said}\n"))
+        self.assertNotIn("caution", result.out)
+        result = certify("--model", "exec:python3 words.py", "--lexicon", "language.lex", "--data", other, "--unlabelled", "--json", "--quiet")
+        self.assertEqual((result.err, json.loads(result.out)["caution"]), ("", said))
+        near = data("near.jsonl", *[("up", "good fine film der"), ("down", "good fine film der")] * 20)  # three quarters of its words
+        self.assertNotIn("caution", self.ok(run("lexicon", "stats", "language.lex", "--data", near)))
+        result = certify("--model", "exec:python3 words.py", "--lexicon", "language.lex", "--data", near, "--unlabelled")
+        self.assertEqual(result.err, "")
+        small = data("small.jsonl", *[("up", english + " zut")] * 900)  # 9,900 words are too few to compare with
+        must("lexicon", "import", "--table", "language.tsv", "--vocab-from", small, "--kernel", "component", "-o", "small.lex")
+        self.assertNotIn("caution", self.ok(run("lexicon", "stats", "small.lex", "--data", other)))
+
     def test_exact(self):
         """what is exact of a remote model comes with its assumption; of a model file it does not"""
         name = data("exact.jsonl", ("up", "good up"), ("down", "good down"))

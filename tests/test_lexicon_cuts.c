@@ -115,7 +115,13 @@ static void compare(const graph *given, sf_stream stream, uint32_t turn)
         assert_true(!i || cuts.items[i - 1].strength > cuts.items[i].strength);
         assert_true(!cuts.items[i].for_size || g.most);
     }
-    assert_true(is_right(&g)); /* which is what all this is for */
+    assert_true(is_right(&g));                /* which is what all this is for */
+    for (size_t i = 0; i < cuts.count; i++) { /* and no cut could be put back */
+        const sf_pair p = cuts.items[i].pair;
+        g.kept[p.a][p.b] = 1;
+        assert_false(is_right(&g));
+        g.kept[p.a][p.b] = 0;
+    }
     free(cuts.items);
     free(antonyms.pairs);
 }

@@ -603,6 +603,22 @@ class Certify(unittest.TestCase):
         self.assertTrue(repr(results).startswith("caution: most certificates are empty"))
         self.assertIsNone(safer.certify(classify, ["zut alors", "a good film"], None, component, classes=["neg", "pos"]).summary.caution)
 
+    def test_filters(self):
+        """pairs that options leave out are counted and listed; a survey says when a lexicon does not fit"""
+        table = temporary("filters.tsv")
+        table.write_text("good\tgreat fine\nfilm\tmovie\n")
+        seen = temporary("filters.seen")
+        seen.write_text("1\tx\tgood great great great fine film movie\n")
+        lexicon = safer.Lexicon.import_(table, kernel="component", nearest=1, vocab_from=seen, min_count=1, max_frequency=0.4)
+        self.assertEqual({key: lexicon.report[key] for key in ("frequent_words", "filtered_for_frequency", "filtered_for_rank")},
+                         {"frequent_words": 1, "filtered_for_frequency": 1, "filtered_for_rank": 0})
+        self.assertEqual(lexicon.export(what="cuts"), "good\tgreat\tfrequency\n")
+        self.assertIsNone(lexicon.stats(["good film"] * 50).caution)
+        self.assertIn("only 5 of 100 words", lexicon.stats(["good " + "zut " * 19] * 5).caution)
+        words = ["good"] + ["zut"] * 19
+        results = safer.certify(classify, [" ".join(words)] * 5, None, lexicon, classes=["neg", "pos"])
+        self.assertIn("certificates say little: only 5 of 100 words", results.summary.caution)
+
     def test_no_texts(self):
         """nothing to certify is refused; nothing to answer is no answers"""
         self.assertRaisesRegex(safer.InvalidError, "texts: there are none", safer.certify, classify, [], [], component)

@@ -215,6 +215,17 @@ static void test_caution(void **state)
     assert_non_null(strstr(text, "in 3 of 5 certified texts"));
     assert_int_equal(safer_summary_caution(&s, few, sizeof few), 1);
     assert_string_equal(few, "most ce");
+    s.empty = 0;
+    s.words = 100;
+    s.slots = 9; /* fewer than a tenth of at least 100 words: said, but no reason to refuse a requirement */
+    assert_int_equal(safer_summary_caution(&s, text, sizeof text), 1);
+    assert_non_null(strstr(text, "only 9 of 100 words"));
+    assert_false(sf_summary_is_empty(&s));
+    s.slots = 10;
+    assert_int_equal(safer_summary_caution(&s, text, sizeof text), 0);
+    s.words = 99;
+    s.slots = 0;
+    assert_int_equal(safer_summary_caution(&s, text, sizeof text), 0);
     safer_summary_free(&s);
     json_decref(labels);
 }

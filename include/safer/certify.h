@@ -165,6 +165,7 @@ typedef struct safer_summary {
     size_t certified_edits[SAFER_EDITS], certified_answered_edits[SAFER_EDITS], stable_edits[SAFER_EDITS];
     int folded;              /* the lexicon has a fold: every spelling that folds to the same text is certified, */
     size_t unfolded_correct; /* and base_correct is about folded texts, this about them as they were given */
+    size_t words, slots;     /* in all texts, and those of them that have a synonym */
 } safer_summary;
 
 /* Ends what a summary owns. Zeros are accepted, and NULL. */
@@ -180,7 +181,8 @@ SAFER_API safer_figure safer_summary_headline(const safer_summary *summary);
 SAFER_API safer_figure safer_summary_recall(const safer_summary *summary, size_t class_number);
 SAFER_API safer_figure safer_summary_precision(const safer_summary *summary, size_t class_number);
 
-/* Whether the figures of a run say little, because most of its certificates are empty. Then `text` gets a sentence that
+/* Whether the figures of a run say little, because most of its certificates are empty, or because fewer than a tenth of
+ * the words (of 100 at least) can change. Then `text` gets a sentence that
  * says so, cut to `size` bytes, which belongs before any figure; else "". */
 SAFER_API int safer_summary_caution(const safer_summary *summary, char *text, size_t size);
 

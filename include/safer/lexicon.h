@@ -74,6 +74,13 @@ typedef struct safer_lexicon_options {
 
     const safer_data_options *vocab_data; /* the columns of vocab_from's data; of its members these alone count. May be
                                              NULL */
+
+    /* Pairs that are left out, and listed in the lexicon with the cuts (SAFER_EXPORT_CUTS). Of a pair that counts both
+     * ways the rules ask about both words; with `directed`, about the word that is replaced. */
+    double max_frequency; /* those of words that are more than this share of all words of vocab_from; 0: any share */
+    const char
+        *same_pos;  /* a folder with WordNet's index files: those that can be no common part of speech; NULL: any */
+    size_t nearest; /* those whose words are not among so many nearest of each other; 0: any number */
 } safer_lexicon_options;
 
 /* What happened while a lexicon was made. Counts of what was set aside are decisions
@@ -112,6 +119,8 @@ typedef struct safer_lexicon_report {
     size_t antonyms;         /* pairs of antonyms with both words in the lexicon; 0 with keep_antonyms */
     size_t parted_antonyms;  /* of these, how many would have shared a component */
     size_t cut_for_antonyms, cut_for_size; /* pairs that are no synonyms any more, each counted once */
+    size_t frequent_words;                 /* words that lose all pairs by max_frequency */
+    size_t filtered_for_frequency, filtered_for_speech, filtered_for_rank; /* pairs left out, by the first reason */
 } safer_lexicon_report;
 
 SAFER_OPTIONS(safer_lexicon_options);
@@ -202,11 +211,18 @@ typedef struct safer_survey {
 SAFER_API safer_status safer_lexicon_survey(safer_survey *out, const safer_lexicon *lexicon, const safer_data *data,
                                             int threads, const safer_progress *progress, safer_error *error);
 
+/* Whether certificates of these texts would say little: in most no word has a synonym; or, of 100 words at least, fewer
+ * than a tenth have one; or the lexicon has less than three quarters of the share of their words that it had of those
+ * it was made from (10,000 at least), as when it is of another language. Then `text` gets a sentence that says so, cut
+ * to `size` bytes; else "". Returns 0, 1 where the results of a run would say so too, 2 for the last. */
+SAFER_API int safer_survey_caution(const safer_survey *survey, const safer_lexicon *lexicon, char *text, size_t size);
+
 typedef enum safer_export {
     SAFER_EXPORT_SYNONYMS, /* word<TAB>w1 w2 ... */
     SAFER_EXPORT_KERNEL,   /* word<TAB>total<TAB>z1:weight z2:weight ... */
     SAFER_EXPORT_OVERLAP,  /* word<TAB>s */
-    SAFER_EXPORT_CUTS      /* word<TAB>word<TAB>"antonyms" or "size"<TAB>similarity, where one is known */
+    SAFER_EXPORT_CUTS      /* word<TAB>word<TAB>"antonyms" or "size"<TAB>similarity, where one is known; before these
+                              what filters left out: "frequency", "part of speech" or "rank" */
 } safer_export;
 SAFER_NAMED(safer_export); /* "synonyms", "kernel", "overlap", "cuts" */
 

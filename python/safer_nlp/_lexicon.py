@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from ctypes import CDLL, byref, cast, POINTER, c_char_p, c_size_t, c_void_p, string_at
+from ctypes import CDLL, byref, cast, POINTER, c_char_p, c_size_t, c_void_p, create_string_buffer, string_at
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -92,6 +92,7 @@ class Survey:
     without_synonyms: int  #: texts in which no word has one: their certificates would be empty
     quantiles: Mapping[Union[int, str], Tuple[float, ...]]  #: by R: of that product, minimum, 5, 25, 50, 75, 95 %, maximum
     above_half: Mapping[Union[int, str], float]  #: by R: the share of texts with a product above one half
+    caution: Optional[str] = None  #: why certificates of these texts would say little, as with a lexicon of another language
 
 
 @contextlib.contextmanager
@@ -150,20 +151,24 @@ class Lexicon(Handle):
               threshold: Optional[float] = None, metric: Optional[str] = None, simlex: Optional[Path] = None,
               exclude: Optional[Path] = None, protect: Optional[Path] = None, kernel: Optional[str] = None,
               fold: Optional[str] = None, dropped: Optional[Path] = None, function_words: bool = True, keep_antonyms: bool = False,
-              max_component: int = 0, wordnet: Optional[Path] = None, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+              max_component: int = 0, wordnet: Optional[Path] = None, max_frequency: float = 0, same_pos: Optional[Path] = None,
+              nearest: int = 0, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
         """From word vectors: every pair at least `threshold` similar is a pair of synonyms.
 
         The options are those of `safer lexicon build`; None stands for its default. English function words are protected
         unless `function_words` is false (`--protect none`).
         The `kernel` is by default "auto": the one that certifies most of a tenth of the first of `vocab_from`, where it has
         labels (:meth:`choose`), else "representative".
+        `max_frequency`, `same_pos` (a folder with WordNet's index files) and `nearest` leave out pairs, which
+        ``export(what="cuts")`` lists; 0 and None leave out none.
         `synonyms` and `antonyms` take one path or several; so does `vocab_from`, which also takes what :func:`load_data`
         returns and tables, such as a DataFrame. `progress` is as in :func:`safer_nlp.certify`."""
         return cls._make("safer_lexicon_build", progress, vectors=vectors, vocab=vocab, vocab_from=vocab_from, min_count=min_count,
                          repair=repair, synonyms=synonyms, antonyms=antonyms, counterfit=counterfit,
                          all_but_the_top=all_but_the_top, threshold=threshold, metric=metric, simlex=simlex, exclude=exclude,
                          protect=protect, kernel=kernel, fold=fold, dropped=dropped, function_words=function_words, keep_antonyms=keep_antonyms,
-                         max_component=max_component, wordnet=wordnet, threads=threads)
+                         max_component=max_component, wordnet=wordnet, max_frequency=max_frequency, same_pos=same_pos, nearest=nearest,
+                         threads=threads)
 
     @classmethod
     def import_(cls, table: Optional[Path] = None, *, wordnet: Optional[Path] = None, vectors: Optional[Path] = None,
@@ -171,7 +176,7 @@ class Lexicon(Handle):
                 repair: bool = False, directed: bool = False, exclude: Optional[Path] = None, protect: Optional[Path] = None,
                 kernel: Optional[str] = None, fold: Optional[str] = None, antonyms: Optional[Paths] = None,
                 dropped: Optional[Path] = None, function_words: bool = True, keep_antonyms: bool = False, max_component: int = 0,
-                threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+                max_frequency: float = 0, same_pos: Optional[Path] = None, nearest: int = 0, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
         """From a table of synonyms (JSON, or lines word<TAB>synonyms) or a folder with WordNet.
 
         The options are those of `safer lexicon import`; None stands for its default. `vocab_from` takes what it takes in
@@ -179,7 +184,8 @@ class Lexicon(Handle):
         return cls._make("safer_lexicon_import", progress, table=table, wordnet=wordnet, vectors=vectors, vocab=vocab,
                          vocab_from=vocab_from, min_count=min_count, repair=repair, directed=directed, exclude=exclude,
                          protect=protect, kernel=kernel, fold=fold, dropped=dropped, antonyms=antonyms, function_words=function_words,
-                         keep_antonyms=keep_antonyms, max_component=max_component, threads=threads)
+                         keep_antonyms=keep_antonyms, max_component=max_component, max_frequency=max_frequency, same_pos=same_pos,
+                         nearest=nearest, threads=threads)
 
     @classmethod
     def _make(cls, function: str, progress: ProgressOption, *, vocab_from: Optional[Sources], **options: Any) -> "Lexicon":
@@ -282,9 +288,12 @@ class Lexicon(Handle):
             with Guard(progress) as guard:
                 call("safer_lexicon_survey", byref(survey), self._pointer, data._pointer, threads, byref(guard.progress))
             guard.check()
+        caution = create_string_buffer(300)
+        library.safer_survey_caution(byref(survey), self._pointer, caution, len(caution))
         return Survey(survey.texts, survey.tokens, survey.known_tokens, survey.tokens_with_synonyms, survey.without_synonyms,
                       {"all" if p.radius == c.ALL else p.radius: tuple(p.quantiles) for p in survey.products},
-                      {"all" if p.radius == c.ALL else p.radius: p.above_half for p in survey.products})
+                      {"all" if p.radius == c.ALL else p.radius: p.above_half for p in survey.products},
+                      caution.value.decode() or None)
 
     def audit(self, *, wordnet: Optional[Path] = None, antonyms: Paths = (), distant: float = 0.82) -> List["Doubtful"]:
         """The pairs of synonyms that a person should look at, those with the worst doubt first, as `safer lexicon audit`.

@@ -59,6 +59,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_fold_steps": (c_char_p, [c_void_p]),
     "safer_fold_apply": (c_int, [c_void_p, c_char_p, c_size_t, c.WRITE, c_void_p, _ERROR]),
     "safer_lexicon_overlap": (c_double, [c_void_p, c_uint32, c_uint32]),
+    "safer_survey_caution": (c_int, [POINTER(c.Survey), c_void_p, c_char_p, c_size_t]),
     "safer_lexicon_survey": (c_int, [POINTER(c.Survey), c_void_p, c_void_p, c_int, POINTER(c.Progress), _ERROR]),
     "safer_lexicon_export": (c_int, [c_void_p, c_int, c_int, c.WRITE, c_void_p, _ERROR]),
     "safer_audit_options_init": (None, [POINTER(c.AuditOptions), c_size_t]),

@@ -53,7 +53,7 @@ class LexiconOptions(Structure):
                 ("simlex", c_char_p), ("directed", c_int), ("exclude", c_char_p), ("protect", c_char_p),
                 ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p),
                 ("dropped", c_char_p), ("function_words", c_int), ("keep_antonyms", c_int), ("max_component", c_size_t),
-                ("vocab_data", c_void_p)]
+                ("vocab_data", c_void_p), ("max_frequency", c_double), ("same_pos", c_char_p), ("nearest", c_size_t)]
 
 
 class Doubtful(Structure):
@@ -81,7 +81,8 @@ class LexiconReport(Structure):
                 ("stages", LexiconStage * 12), ("stage_count", c_size_t),
                 ("ladder", LexiconRung * 24), ("ladder_count", c_size_t), ("suggested_k", c_uint32),
                 *((name, c_size_t) for name in ("merged_spellings", "lost_words", "protected_pairs", "antonyms", "parted_antonyms",
-                                                "cut_for_antonyms", "cut_for_size"))]
+                                                "cut_for_antonyms", "cut_for_size", "frequent_words", "filtered_for_frequency",
+                                                "filtered_for_speech", "filtered_for_rank"))]
 
 
 class KernelTrial(Structure):
@@ -162,7 +163,7 @@ class Summary(Structure):
                 ("empty", c_size_t), ("about_predictions", c_int), ("remote", c_int), ("classes", c_size_t),
                 ("by_class", POINTER(ClassSummary)), ("edits", c_size_t), ("edit_kind", c_int),
                 *((name, c_size_t * EDITS) for name in ("certified_edits", "certified_answered_edits", "stable_edits")),
-                ("folded", c_int), ("unfolded_correct", c_size_t)]
+                ("folded", c_int), ("unfolded_correct", c_size_t), ("words", c_size_t), ("slots", c_size_t)]
 
 
 class Verification(Structure):

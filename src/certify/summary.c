@@ -13,6 +13,7 @@
 #include "certify/summary.h"
 
 #include "base/memory.h"
+#include "lexicon/lexicon.h"
 
 #include <stdio.h>
 
@@ -100,6 +101,8 @@ void sf_summary_add(safer_summary *s, const sf_record *r)
     s->abstained += (size_t)r->abstained;
     s->exact += (size_t)r->exact;
     s->without_slots += r->slots == 0;
+    s->words += r->words;
+    s->slots += r->slots;
     s->queries += r->queries;
     s->base_queries++;
 }
@@ -137,16 +140,20 @@ safer_figure safer_summary_precision(const safer_summary *s, size_t class)
     return (safer_figure){"certified precision", c->certified_answered, c->certified_answered + others - held};
 }
 
+int sf_summary_is_empty(const safer_summary *s) { return s->empty > s->certificates - s->empty; }
+
 int safer_summary_caution(const safer_summary *s, char *text, size_t size)
 {
-    const int is_empty = s->empty > s->certificates - s->empty;
-    if (!is_empty) {
-        snprintf(text, size, "%s", "");
-        return 0;
-    }
-    snprintf(text, size,
-             "most certificates are empty: in %zu of %zu certified texts the model reads no word that has a synonym; "
-             "the lexicon may not fit the language",
-             s->empty, s->certificates);
-    return 1;
+    snprintf(text, size, "%s", "");
+    if (sf_summary_is_empty(s))
+        snprintf(text, size,
+                 "most certificates are empty: in %zu of %zu certified texts the model reads no word that has a "
+                 "synonym; the lexicon may not fit the language",
+                 s->empty, s->certificates);
+    else if (!s->edits && sf_few_words(s->slots, s->words)) /* edits can change any word */
+        snprintf(text, size,
+                 "certificates say little: only %zu of %zu words of these texts have a synonym; the lexicon may not "
+                 "fit the language",
+                 s->slots, s->words);
+    return *text != '\0';
 }

@@ -22,4 +22,7 @@ safer_figure sf_summary_headline_at(const safer_summary *summary, size_t radius_
 /* The same of edits + 1 edits, `edits` below those asked for. */
 safer_figure sf_summary_headline_edits(const safer_summary *summary, size_t edits);
 
+/* Whether most certificates are empty. They meet no requirement. */
+int sf_summary_is_empty(const safer_summary *summary);
+
 #endif

@@ -48,9 +48,11 @@ safer_status sf_constraints_add(sf_constraints *c, uint32_t a, uint32_t b, safer
 safer_status sf_constraints_parse(sf_constraints *constraints, const char *bytes, size_t length, const char *name,
                                   const sf_words *words, safer_error *error)
 {
-    safer_status status = SAFER_OK;
+    safer_status status = sf_check_encoding(bytes, length, name, error);
     sf_buffer key = {0};
     const char *p = bytes, *end = bytes + length;
+    if (status != SAFER_OK) return status;
+    if (length >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3; /* byte-order mark */
     for (size_t line = 1; p < end; line++) {
         const char *newline = memchr(p, '\n', (size_t)(end - p)), *stop = newline ? newline : end;
         sf_span field[2];

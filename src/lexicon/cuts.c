@@ -94,8 +94,7 @@ static int by_strength(const void *left, const void *right)
     return sf_pair_compare(&p->pair, &q->pair);
 }
 
-/* How strong the pair of edge e is, and how similar its words, where that is known. */
-static sf_cut weigh(const sf_graph *g, const sf_cutting *from, uint32_t a, uint64_t e)
+sf_cut sf_cut_weigh(const sf_graph *g, const sf_cutting *from, uint32_t a, uint64_t e)
 {
     sf_cut c = {.pair = {a, g->ids[e], 0}};
     const int vectors = from->rows && from->rows[a] && from->rows[c.pair.b];
@@ -115,7 +114,7 @@ static sf_cut *list_pairs(size_t *count, const sf_graph *g, const sf_cutting *fr
     *count = 0;
     for (uint32_t a = 0; list && a < g->words; a++)
         for (uint64_t e = g->offsets[a]; e < g->offsets[a + 1]; e++)
-            if (g->ids[e] > a) list[(*count)++] = weigh(g, from, a, e);
+            if (g->ids[e] > a) list[(*count)++] = sf_cut_weigh(g, from, a, e);
     if (list && *count) qsort(list, *count, sizeof *list, by_strength);
     return list;
 }

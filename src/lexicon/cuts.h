@@ -29,6 +29,10 @@ typedef struct sf_cutting {
     size_t most;                    /* words of a component; 0: any number */
 } sf_cutting;
 
+/* How strong the pair of edge e of a is, and how similar its words, where that is known. Of `from` only `similar`,
+ * `rows` and `dim` count. */
+sf_cut sf_cut_weigh(const sf_graph *graph, const sf_cutting *from, uint32_t a, uint64_t e);
+
 safer_status sf_cuts_find(sf_cuts *out, const sf_cutting *from, safer_error *error);
 
 /* Cuts what the options ask for out of a draft, counts it, and lists it in its provenance. */

@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "lexicon/cuts.h"
+#include "lexicon/filter.h"
 #include "lexicon/overlap.h"
 #include "lexicon/prune.h"
 #include "lexicon/table.h"
@@ -124,6 +125,12 @@ static safer_status check_options(const safer_lexicon_options *o, safer_error *e
         return sf_fail(error, SAFER_INVALID, "`metric`: unknown");
     if (o->max_component == 1)
         return sf_fail(error, SAFER_INVALID, "`max_component`: 1 (0: any size; otherwise at least 2 words)");
+    if (!isfinite(o->max_frequency) || o->max_frequency < 0 || o->max_frequency >= 1)
+        return sf_fail(error, SAFER_INVALID, "`max_frequency`: %g (0: any; otherwise a share of the words, below 1)",
+                       o->max_frequency);
+    if (o->max_frequency > 0 && !o->vocab_from_count)
+        return sf_fail(error, SAFER_INVALID,
+                       "`max_frequency` counts words in the data of `vocab_from`, which is missing");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "`threads`: %d", o->threads);
     if (!o->kernel) return sf_fail(error, SAFER_INVALID, "`kernel`: none given");
     if (sf_kernel_spec_parse(&spec, kernel_of(o), NULL) != SAFER_OK)
@@ -187,6 +194,7 @@ static safer_status add_files(json_t *files, const safer_lexicon_options *o, saf
     SF_TRY(add_list(files, "antonyms", o->antonyms, o->antonyms_count, error));
     SF_TRY(add_file(files, "exclude", o->exclude, error));
     SF_TRY(add_file(files, "protect", o->protect, error));
+    SF_TRY(add_file(files, "same-pos", o->same_pos, error));
 done:
     return status;
 }
@@ -346,6 +354,17 @@ static safer_status describe_fold(sf_draft *draft, safer_error *error)
     return draft->provenance ? SAFER_OK : sf_fail_memory(error);
 }
 
+/* How many words of the data it has: other data of which it has much less may be of another language. */
+static safer_status describe_coverage(sf_draft *draft, safer_error *error)
+{
+    uint64_t known = 0;
+    if (!draft->counts) return SAFER_OK;
+    for (uint32_t x = 0; x < draft->words.count; x++) known += draft->counts[x];
+    sf_json_put(&draft->provenance, "coverage",
+                json_pack("{s:I, s:I}", "words", (json_int_t)draft->report->tokens, "known", (json_int_t)known));
+    return draft->provenance ? SAFER_OK : sf_fail_memory(error);
+}
+
 safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *error)
 {
     safer_status status;
@@ -357,6 +376,7 @@ safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *
         return sf_fail(error, SAFER_INPUT, "no word is left: check the vocabulary, the data and `min_count`");
     SF_TRY(note_refused(draft, error));
     SF_TRY(sf_draft_prune(draft, error));
+    SF_TRY(sf_draft_filter(draft, error));
     SF_TRY(sf_draft_cut(draft, error));
     SF_TRY(sf_graph_build(&graph, draft->words.count, draft->edges, draft->edge_count,
                           o->directed ? SF_DIRECTED : SF_SYMMETRIC, draft->with_similarity, &added, error));
@@ -364,6 +384,7 @@ safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *
     report->symmetrised = draft->with_similarity ? 0 : added; /* computed pairs come one way by nature */
     report->pairs = (size_t)graph.offsets[graph.words] / (o->directed ? 1 : 2);
     SF_TRY(describe_fold(draft, error));
+    SF_TRY(describe_coverage(draft, error));
     SF_TRY(complete(out, draft, &graph, kernel_of(o), o->directed,
                     (sf_span){draft->folding.table.bytes, draft->folding.table.length}, o->threads, &o->progress,
                     error));

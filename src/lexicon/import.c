@@ -104,6 +104,11 @@ safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_optio
     else
         SF_TRY(sf_wordnet_read(&table, options->wordnet, error));
     draft.report->table_phrases = table.phrases;
+    if (!table.words.count) {
+        status = sf_fail(error, SAFER_INPUT, "%s: no entry is a word; a line is a word, a tab, and its synonyms",
+                         options->table ? options->table : options->wordnet);
+        goto done;
+    }
     SF_TRY(sf_folding_table(&draft.folding, &table, error));
     SF_TRY(sf_inputs_load(&draft.inputs, options, error));
     sf_draft_time(&draft, "load files");

@@ -195,12 +195,13 @@ static int add_member(sf_buffer *line, const safer_lexicon *l, uint32_t x, safer
     return failed;
 }
 
-/* The pairs that were cut, as provenance lists them; a line or an element each. */
-static int add_cuts(sf_buffer *out, const json_t *pairs, int json)
+/* The pairs that were cut or filtered, as provenance lists them; a line or an element each, `before` elements after
+ * others. */
+static int add_cuts(sf_buffer *out, const json_t *pairs, int json, size_t before)
 {
     const json_t *entry;
     size_t index;
-    int failed = json ? sf_buffer_add_string(out, "[") : 0;
+    int failed = 0;
     json_array_foreach(pairs, index, entry)
     {
         const char *text[3];
@@ -210,7 +211,7 @@ static int add_cuts(sf_buffer *out, const json_t *pairs, int json)
         if (json) {
             json_t *object = json_pack("{s:s, s:s, s:s}", "word", text[0], "other", text[1], "reason", text[2]);
             if (similarity) sf_json_put(&object, "similarity", json_real(json_real_value(similarity)));
-            failed |= sf_buffer_add_string(out, index ? ",\n" : "\n") | sf_json_add(out, object);
+            failed |= sf_buffer_add_string(out, before + index ? ",\n" : "\n") | sf_json_add(out, object);
             json_decref(object);
         } else {
             failed |= sf_buffer_format(out, "%s\t%s\t%s", text[0], text[1], text[2]);
@@ -218,7 +219,7 @@ static int add_cuts(sf_buffer *out, const json_t *pairs, int json)
             failed |= sf_buffer_add_byte(out, '\n');
         }
     }
-    return json ? failed | sf_buffer_add_string(out, "\n]\n") : failed;
+    return failed;
 }
 
 static safer_status export_cuts(const safer_lexicon *l, int json, safer_write write, void *context, safer_error *error)
@@ -226,8 +227,12 @@ static safer_status export_cuts(const safer_lexicon *l, int json, safer_write wr
     sf_buffer out = {0};
     json_t *provenance = NULL;
     safer_status status = sf_json_parse(&provenance, l->provenance, strlen(l->provenance), 0, NULL);
-    int failed = status == SAFER_MEMORY;
-    if (!failed) failed = add_cuts(&out, json_object_get(json_object_get(provenance, "cuts"), "pairs"), json);
+    int failed = status == SAFER_MEMORY || (json && sf_buffer_add_string(&out, "["));
+    const json_t *filtered = json_object_get(json_object_get(provenance, "filters"), "pairs");
+    const json_t *cuts = json_object_get(json_object_get(provenance, "cuts"), "pairs");
+    if (!failed) failed = add_cuts(&out, filtered, json, 0);
+    if (!failed) failed = add_cuts(&out, cuts, json, json_array_size(filtered));
+    if (!failed && json) failed = sf_buffer_add_string(&out, "\n]\n");
     if (failed == -2)
         status = sf_fail(error, SAFER_INPUT, "the lexicon does not list its cuts as it should");
     else if (failed)

@@ -116,6 +116,14 @@ static safer_status each_line(const char *bytes, size_t length, line_visit visit
     return SAFER_OK;
 }
 
+safer_status sf_check_encoding(const char *bytes, size_t length, const char *name, safer_error *error)
+{
+    const int marked = length >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0);
+    const int wide = length >= 4 && ((!bytes[0] && !bytes[2]) || (!bytes[1] && !bytes[3])); /* Latin letters */
+    if (!marked && !wide) return SAFER_OK;
+    return sf_fail(error, SAFER_INPUT, "%s is not UTF-8 but UTF-16 or UTF-32, or no text: save it as UTF-8", name);
+}
+
 static int is_any(sf_span word, const char *const *names)
 {
     for (; *names; names++)
@@ -167,12 +175,14 @@ static safer_status text_line(void *context, const char *begin, const char *end,
 
 safer_status sf_table_parse(sf_table *table, const char *bytes, size_t length, const char *name, safer_error *error)
 {
+    safer_status status = sf_check_encoding(bytes, length, name, error);
+    if (status != SAFER_OK) return status;
     size_t i = length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, start = i;
     while (i < length && (is_blank(bytes[i]) || bytes[i] == '\n')) i++;
     if (i == length) return sf_fail(error, SAFER_INPUT, "%s is empty", name);
     if (bytes[i] == '{') return parse_json(table, bytes + start, length - start, name, error);
     text_job job = {.table = table, .name = name};
-    safer_status status = each_line(bytes, length, text_line, &job, error);
+    status = each_line(bytes, length, text_line, &job, error);
     sf_buffer_free(&job.key);
     return status;
 }
@@ -255,9 +265,12 @@ safer_status sf_wordnet_read(sf_table *table, const char *folder, safer_error *e
             break;
         }
         status = sf_file_read(&file, path.bytes, error);
+        if (status == SAFER_OK) status = sf_check_encoding(file.bytes, file.length, path.bytes, error);
         if (status == SAFER_OK) status = sf_wordnet_parse(table, file.bytes, file.length, path.bytes, error);
         sf_file_free(&file);
     }
+    if (status == SAFER_OK && !table->words.count && !table->phrases)
+        status = sf_fail(error, SAFER_INPUT, "%s: data.noun, data.verb, data.adj and data.adv hold no words", folder);
     sf_buffer_free(&path);
     return status;
 }
@@ -286,7 +299,8 @@ static safer_status list_line(void *context, const char *begin, const char *end,
 safer_status sf_word_list_parse(sf_words *out, const char *bytes, size_t length, const char *name, safer_error *error)
 {
     list_job job = {.words = out};
-    safer_status status = each_line(bytes, length, list_line, &job, error);
+    safer_status status = sf_check_encoding(bytes, length, name, error);
+    if (status == SAFER_OK) status = each_line(bytes, length, list_line, &job, error);
     if (status == SAFER_OK && out->count == 0) status = sf_fail(error, SAFER_INPUT, "%s holds no words", name);
     sf_buffer_free(&job.key);
     return status;
@@ -354,8 +368,10 @@ safer_status sf_edits_parse(sf_edits *out, const char *bytes, size_t length, con
 {
     sf_edits edits = {0};
     edits_job job = {.edits = &edits, .words = words, .name = name, .fold = fold, .pairs_allowed = pairs_allowed};
+    safer_status status = sf_check_encoding(bytes, length, name, error);
+    if (status != SAFER_OK) return status;
     edits.single = sf_calloc(words->count, 1);
-    safer_status status = edits.single ? each_line(bytes, length, edits_line, &job, error) : sf_fail_memory(error);
+    status = edits.single ? each_line(bytes, length, edits_line, &job, error) : sf_fail_memory(error);
     sf_buffer_free(&job.key);
     sf_folder_free(&job.folder);
     if (status == SAFER_OK)

@@ -21,6 +21,10 @@ typedef struct sf_table {
 safer_status sf_table_read(sf_table *table, const char *path, safer_error *error);
 safer_status sf_table_parse(sf_table *table, const char *bytes, size_t length, const char *name, safer_error *error);
 
+/* SAFER_INPUT when a file of words begins as UTF-16 or UTF-32 does, which some programs save: read as UTF-8, its words
+ * would be others, or none. */
+safer_status sf_check_encoding(const char *bytes, size_t length, const char *name, safer_error *error);
+
 /* SAFER_INPUT when the first two words of line 1 of a file of pairs name its columns, as "word" and "synonyms" do: they
  * would become a pair. */
 safer_status sf_check_header(sf_span word, sf_span other, size_t line, const char *name, safer_error *error);

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "lexicon/table.h"
 #include "text/word.h"
 
 #include <math.h>
@@ -218,8 +219,8 @@ static safer_status parse_text(parse *job, size_t skip, const char *name, int th
         const fault *f = &job->faults[i];
         if (!f->line) continue;
         if (strcmp(f->reason, "ragged") == 0)
-            return sf_fail(error, SAFER_INPUT, "%s, line %zu: %zu numbers where %zu are expected", name,
-                           f->line + header_lines, f->found, job->dim);
+            return sf_fail(error, SAFER_INPUT, "%s, line %zu: %zu number%s where %zu are expected", name,
+                           f->line + header_lines, f->found, f->found == 1 ? "" : "s", job->dim);
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", name, f->line + header_lines, f->reason);
     }
     return SAFER_OK;
@@ -375,6 +376,7 @@ safer_status sf_vectors_parse_noting(sf_vectors *out, const char *bytes, size_t 
         }
         SF_TRY(parse_binary(&job, header, name, error));
     } else {
+        SF_TRY(sf_check_encoding(bytes, length, name, error));
         const char *first = bytes + header;
         size_t fields = length > header ? count_fields(first, line_end(first, bytes + length)) : 0;
         if (header && length > header && header_dim + 1 != fields) {

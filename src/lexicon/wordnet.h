@@ -3,9 +3,8 @@
 #define SF_LEXICON_WORDNET_H
 
 #include "lexicon/counterfit.h"
+#include "lexicon/parts.h"
 #include "lexicon/table.h"
-
-enum { SF_NOUN = 1, SF_VERB = 2, SF_ADJECTIVE = 4, SF_ADVERB = 8 };
 
 typedef struct sf_synset {
     uint64_t place; /* its part of speech and its offset in that file */
