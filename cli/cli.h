@@ -200,7 +200,7 @@ const char *cli_real(double x);                      /* the shortest decimal tha
 safer_status cli_error(safer_error *error, safer_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Writes a file whole or not at all. */
+/* Writes a file whole or not at all, what links lead to; a device or pipe directly. */
 safer_status cli_write_file(const char *path, const char *bytes, size_t length, safer_error *error);
 
 safer_status cli_make_folder(const char *path, safer_error *error); /* one that is there is fine */

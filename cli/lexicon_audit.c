@@ -4,9 +4,11 @@
 #include "data_options.h"
 #include "verbs.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct audit_request {
     cli_list antonyms;
@@ -84,21 +86,24 @@ static void print_table(const safer_lexicon *l, const safer_doubtful *pairs, siz
 
 /* ------------------------------------------------------------- one by one */
 
-/* What a file holds, "" when there is none; free() it. It will be written again: one that is no text stays as it is. */
-static char *read_whole(const char *path)
+/* What a file holds, "" when there is none or it is a device; free() it. What cannot be read whole would be lost when it
+ * is written again. */
+static safer_status read_whole(char **out, const char *path, safer_error *error)
 {
-    char *text = NULL;
-    size_t room = 0;
-    FILE *file = fopen(path, "re");
-    ssize_t length = file ? getdelim(&text, &room, '\0', file) : 0;
+    struct stat info = {0};
+    size_t room = 1;
+    *out = calloc(1, 1);
+    if (!*out) cli_no_memory();
+    const int found = stat(path, &info) == 0, missing = !found && errno == ENOENT;
+    if (missing || (found && !S_ISDIR(info.st_mode) && (!S_ISREG(info.st_mode) || info.st_size == 0))) return SAFER_OK;
+    FILE *file = found ? fopen(path, "re") : NULL;
+    const ssize_t length = file ? getdelim(out, &room, '\0', file) : -1;
+    const int reason = errno;
     if (file) fclose(file);
-    if (length > 0 && !text[length - 1])
-        cli_misuse(&cli_lexicon_audit, "--output %s: that file is there, and no list of pairs", path);
-    if (length > 0) return text;
-    free(text);
-    text = calloc(1, 1);
-    if (!text) cli_no_memory();
-    return text;
+    if (length < 0) return cli_error(error, SAFER_SYSTEM, "cannot read %s: %s", path, strerror(reason));
+    if ((*out)[length - 1] == '\0')
+        return cli_error(error, SAFER_INPUT, "%s holds a NUL character, so it is no list of pairs", path);
+    return SAFER_OK;
 }
 
 /* Whether a line of the text is this one. */
@@ -133,24 +138,30 @@ static int ask(const safer_lexicon *l, const safer_doubtful *p, size_t number, s
 static safer_status ask_about_all(const char *path, const safer_lexicon *l, const safer_doubtful *pairs, size_t count,
                                   safer_error *error)
 {
-    char *before = read_whole(path), *text = NULL;
+    char *before = NULL, *text = NULL;
     size_t length = 0, kept = 0, refused = 0, i;
     int answer = 0;
+    safer_status status = read_whole(&before, path, error);
+    if (status != SAFER_OK) {
+        free(before);
+        return status;
+    }
     FILE *out = open_memstream(&text, &length);
     if (!out) cli_no_memory();
     fprintf(out, "%s%s", before, *before && before[strlen(before) - 1] != '\n' ? "\n" : "");
     for (i = 0; i < count && answer != 'q'; i++) {
-        char line[1024];
-        snprintf(line, sizeof line, "%s %s", safer_lexicon_word(l, pairs[i].word).word,
-                 safer_lexicon_word(l, pairs[i].synonym).word);
-        if (has_line(before, line)) continue; /* refused in an earlier pass */
-        answer = ask(l, &pairs[i], i + 1, count);
+        char *line;
+        if (asprintf(&line, "%s %s", safer_lexicon_word(l, pairs[i].word).word,
+                     safer_lexicon_word(l, pairs[i].synonym).word) < 0)
+            cli_no_memory();
+        answer = has_line(before, line) ? 0 /* refused in an earlier pass */ : ask(l, &pairs[i], i + 1, count);
         if (answer == 'n') fprintf(out, "%s\n", line);
         kept += answer == 'y';
         refused += answer == 'n';
+        free(line);
     }
     if (fclose(out)) cli_no_memory();
-    const safer_status status = cli_write_file(path, text, length, error);
+    status = cli_write_file(path, text, length, error);
     if (status == SAFER_OK) {
         printf("kept        %s\n", cli_some(kept, "pair", "pairs"));
         printf("refused     %s\n", cli_some(refused, "pair", "pairs"));

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -291,18 +292,21 @@ safer_status cli_make_folder(const char *path, safer_error *error)
     return cli_error(error, SAFER_SYSTEM, "cannot make the folder %s: %s", path, strerror(errno));
 }
 
-/* Writes all of it, and until it is on the disk. */
-static int write_whole(const char *path, const char *bytes, size_t length)
+/* Whether a file is on the disk; a device or pipe is as far as it goes. */
+static int is_synced(int fd) { return fsync(fd) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP; }
+
+/* Writes all of it, and until it is on the disk, with the permissions of the file that was there, if any. */
+static int write_whole(const char *path, const char *bytes, size_t length, const struct stat *before)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
-    int failed = 0;
+    int failed = before && fchmod(fd, before->st_mode & 07777) != 0;
     for (size_t done = 0; done < length && !failed;) {
         const ssize_t put = write(fd, bytes + done, length - done);
         failed = put == 0 || (put < 0 && errno != EINTR);
         done += put > 0 ? (size_t)put : 0;
     }
-    failed = failed || fsync(fd) != 0;
+    failed = failed || !is_synced(fd);
     const int reason = errno;
     if (close(fd) != 0 && !failed) return -1;
     errno = reason;
@@ -321,16 +325,27 @@ static void sync_folder_of(const char *path)
     close(fd);
 }
 
+/* Beside the name that links lead to, and in its place. 0, or -1 with errno. */
+static int replace(const char *path, const char *bytes, size_t length, const struct stat *before)
+{
+    char part[PATH_MAX + 8];
+    char *target = before ? realpath(path, NULL) : strdup(path);
+    int failed = !target || snprintf(part, sizeof part, "%s.part", target) >= (int)sizeof part;
+    if (target && failed) errno = ENAMETOOLONG;
+    if (!failed) failed = write_whole(part, bytes, length, before) != 0 || rename(part, target) != 0;
+    const int reason = errno;
+    if (target && !failed) sync_folder_of(target);
+    if (target && failed && reason != ENAMETOOLONG) unlink(part);
+    free(target);
+    errno = reason;
+    return failed ? -1 : 0;
+}
+
 safer_status cli_write_file(const char *path, const char *bytes, size_t length, safer_error *error)
 {
-    char part[4096];
-    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
-        return cli_error(error, SAFER_SYSTEM, "%.800s: too long a name", path);
-    if (write_whole(part, bytes, length) == 0 && rename(part, path) == 0) {
-        sync_folder_of(path);
+    struct stat info;
+    const int exists = stat(path, &info) == 0, direct = exists && !S_ISREG(info.st_mode);
+    if ((direct ? write_whole(path, bytes, length, NULL) : replace(path, bytes, length, exists ? &info : NULL)) == 0)
         return SAFER_OK;
-    }
-    const int reason = errno;
-    unlink(part);
-    return cli_error(error, SAFER_SYSTEM, "cannot write %s: %s", path, strerror(reason));
+    return cli_error(error, SAFER_SYSTEM, "cannot write %.800s: %s", path, strerror(errno));
 }

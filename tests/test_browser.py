@@ -262,6 +262,7 @@ def start_servers():
         "bounds": serve("bounds", "--method", "ibp", "--model", "bounds.model", "--lexicon", "component.lex"),
         "edits": serve("edits", "--model", "edits.model", "--lexicon", "fold.lex", "--delete", 0.8, "--edits", 1, "--edit-kind", "delete"),
         "kept": serve("kept", "--model", "edits.model", "--lexicon", "fold.lex", "--delete", "keep:9"),
+        "groups": serve("groups", "--model", "component.model", "--lexicon", "component.lex", "--groups", 7, "--edit-kind", "insert"),
         "second": serve("second", "--model", "topk.model", "--second", "component.model", "--lexicon", "topk.lex"),
         "hostile": serve("hostile", "--model", "hostile.model", "--lexicon", "hostile.lex"),
         "token": {**serve("token", "--model", "topk.model", "--lexicon", "topk.lex", "--auth-file", "token"), "token": TOKEN},

@@ -176,6 +176,7 @@ RECORDS = {
     "asked once": ("three exact", which(lambda r: True), put(queries=1), "2 queries and a total of 1"),
     "nothing assumed": ("three exact", which(lambda r: True), lambda r: r.pop("assumes"), '"assumes" is missing'),
     "less assumed": ("three exact", which(lambda r: True), put(assumes=[]), '"assumes" cannot be []'),
+    "assumed of nothing": ("three exact", which(lambda r: True), put(assumes=None), '"assumes" cannot be null'),
     "assumed of a file": ("representative", which(lambda r: True), put(assumes=["the model is a function of the text"]), '"assumes" is unknown'),
     "prediction": ("adaptive", answered, lambda r: r.update(prediction="10"[int(r["prediction"])]), "has most votes"),
     "abstained": ("adaptive", answered, put(abstained=True), "abstained does not follow from the vote"),
@@ -447,6 +448,9 @@ class Forged(unittest.TestCase):
         changed("adaptive", '"radius" cannot be "0"', radius="0")
         changed("adaptive", "not the class to certify", unlabelled=True)
         changed("adaptive", '"radii" cannot be', radii=["1", "2", "3", "4", "5", "all"])
+        changed("adaptive", '"radii" cannot be null', radii=None)
+        changed("adaptive", '"format" cannot be 2.0', format=2.0)
+        changed("adaptive", '"seed" cannot be 18446744073709551616', seed=2**64)
         changed("adaptive", '"proof" is unknown', proof="sound")
         changed("adaptive", '"seconds" is unknown', seconds=1.0)
         config, _ = read_run("adaptive.jsonl")

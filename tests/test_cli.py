@@ -1166,6 +1166,29 @@ class Lexicons(Case):
         fewer, report = self.lex(*common, "--exclude", "refused.txt")
         self.assertEqual((report["excluded_pairs"], self.synonyms(fewer)["warm"]), (2, {"heated"}))
         self.refused(lexicon("audit", name, "-o", "x", "--json"), USAGE, "--json")
+        asking = [program, "lexicon", "audit", name, "--wordnet", "wna", "--distant", "0.5", "--quiet", "-o"]
+        listed = (temporary / "refused.txt").read_text()
+        (temporary / "link.txt").symlink_to("mine.txt")  # what links lead to is written, with the permissions that it has
+        write("mine.txt", "one two")
+        (temporary / "mine.txt").chmod(0o600)
+        subprocess.run([*asking, "link.txt"], cwd=temporary, input="n\nq\n", capture_output=True, text=True, check=True)
+        self.assertTrue((temporary / "link.txt").is_symlink())
+        self.assertEqual(((temporary / "mine.txt").read_text().splitlines()[0], len((temporary / "mine.txt").read_text().splitlines())), ("one two", 2))
+        self.assertEqual((temporary / "mine.txt").stat().st_mode & 0o777, 0o600)
+        for path, content, words in (("nul.txt", "one two\0three four\n", "NUL character"), (".", None, "cannot read")):
+            if content:
+                write(path, content)
+            done = subprocess.run([*asking, path], cwd=temporary, input="n\nq\n", capture_output=True, text=True)
+            self.assertEqual(done.returncode, INPUT if content else SYSTEM, done.stderr)
+            self.assertIn(words, done.stderr)
+            if content:
+                self.assertEqual((temporary / path).read_text(), content)  # not cut at the character
+        os.mkfifo(temporary / "pipe")
+        reader = subprocess.Popen(["cat", "pipe"], cwd=temporary, stdout=subprocess.PIPE, text=True)
+        subprocess.run([*asking, "pipe"], cwd=temporary, input="n\nq\n", capture_output=True, text=True, check=True, timeout=60)
+        self.assertEqual(len(reader.communicate(timeout=60)[0].splitlines()), 1)
+        self.assertTrue((temporary / "pipe").is_fifo())  # written to, not replaced
+        self.assertEqual((temporary / "refused.txt").read_text(), listed)
         self.refused(lexicon("audit", name, "--wordnet", "nowhere"), SYSTEM, "nowhere/data.noun")
 
     def test_overlaps_of_all_kernels(self):

@@ -95,6 +95,16 @@ class Answers(Serve):
                 alone = [server.post("/v1/predict", one)[1] for one in asked]
                 self.assertEqual(list(pool.map(lambda one: server.post("/v1/predict", one)[1], asked)), alone)
 
+    def test_terms_of_groups(self):
+        """a server whose groups vote draws nothing: delta and n are refused, the radius is taken"""
+        self.ok(run("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--kernel", "representative", "-o", "groups.lex"))
+        with self.serving(*WITH_K[:2], "--lexicon", "groups.lex", "--groups", 5) as server:
+            for terms in ({"n": 1}, {"n": 5000}, {"delta": 0.001}):
+                status, fault = server.post("/v1/certify", {"text": TEXT, **terms})
+                self.assertEqual(status, 400, terms)
+                self.assertIn(f"\"{next(iter(terms))}\": this server's method, groups, draws nothing", fault["error"]["message"])
+            self.assertEqual(server.post("/v1/certify", {"text": TEXT, "radius": 2})[0], 200)
+
     def test_second(self):
         """a second model: the answers of a server with that model alone"""
         texts = [text for _, text in texts_of("demo/test.tsv", 30)]

@@ -8,6 +8,8 @@ them, this one or Debian's, and are skipped with a line otherwise.
 import collections
 import contextlib
 import ctypes
+import datetime
+import decimal
 import functools
 import gc
 import hashlib
@@ -17,6 +19,7 @@ import math
 import os
 import pathlib
 import pickle
+import random
 import re
 import shutil
 import signal
@@ -522,6 +525,16 @@ class Certify(unittest.TestCase):
         for wrong in (dict(groups=0), dict(groups=5, delete=0.5), dict(groups=5, method="binomial"), dict(method="groups"), dict(groups=10001)):
             with self.assertRaises(safer.InvalidError):
                 safer.certify(classify, TEXTS, LABELS, component, **wrong)
+        draws = random.Random(1)
+        with self.assertRaisesRegex(safer.Error, "answers at random") as caught:
+            safer.certify(lambda texts: [draws.choice(["neg", "pos"]) for _ in texts], TEXTS, LABELS, component, groups=5)
+        self.assertNotIn("records in", str(caught.exception))  # of a file that the caller has not named
+
+    def test_named_labels(self):
+        """labels of other types are named as they are written"""
+        labels = [decimal.Decimal("1.50") if label == "pos" else datetime.date(2026, 11, 18) for label in LABELS]
+        results = safer.certify(lambda texts: [decimal.Decimal("1.50") if answer == "pos" else "2026-11-18" for answer in classify(texts)], TEXTS, labels, component)
+        self.assertEqual({k.label for k in results}, {"1.50", "2026-11-18"})
 
     def test_command_line(self):
         """a model file certified here and by `safer certify`: the same records, but for the name of the data"""
@@ -650,7 +663,9 @@ class Certify(unittest.TestCase):
         self.assertLess(safer.certify(classify, TEXTS, wrong, component).summary.certified_accuracy, 0.5)
         self.assertEqual(safer.certify(classify, TEXTS, LABELS, component, family_wise=True).config["delta_text"], 0.01 / 6)
         self.assertEqual(safer.certify(classify, TEXTS, LABELS, component, method="hoeffding", n=100).config["method"], "hoeffding")
-        for bad, words in ((dict(method="magic"), 'method is "magic"'), (dict(radius=-1), "radius: -1"), (dict(radius="some"), "radius"),
+        for bad, words in ((dict(method="magic"), 'method is "magic"'), (dict(radius=-1), "radius: -1"), (dict(radius=1.5), "radius: 1.5"), (dict(groups=True), "groups: True"),
+                           (dict(groups="5"), "groups: '5'"), (dict(n=50.0), "n: 50.0"), (dict(threads=2**32 + 1), "threads: 4294967297"),
+                           (dict(radius="some"), "radius"),
                            (dict(n=0), "n"), (dict(n=-5), "n: -5"), (dict(delta=2), "delta"), (dict(alpha=0), "alpha"), (dict(batch=0), "batch"),
                            (dict(seed=-1), "seed"), (dict(seed=2**64), "seed"), (dict(ids=[1]), "ids: 1 for 6 texts"),
                            (dict(labels=["pos"]), "labels: 1 for 6 texts"), (dict(texts="abc"), "texts: a list"),

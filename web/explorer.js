@@ -238,7 +238,8 @@ class Side {
     const share = data.counts && data.n ? data.counts[data.target] / data.n : null;
     if (data.counts) this.showVotes(data.counts);
     this.picture.add(data.n, data.bound, share);
-    this.judge(data.claim && data.radius ? 'good' : '', whole(data.n) + (data.n === 1 ? ' draw.' : ' draws.'),
+    this.judge(data.claim && data.radius ? 'good' : '',
+      whole(data.n) + ' ' + (data.n === 1 ? unit().slice(0, -1) : unit()) + '.',
       !data.claim ? 'The certificate comes at the end.'
         : data.radius ? ['So far: ', ...this.promise(data.radius, data.target)] : 'So far nothing is certified.');
   }
@@ -259,12 +260,12 @@ class Side {
 
   showResult(answer, certificate) {
     if (certificate.margins) { this.showBounds(answer); return; }
-    const draws = answer.exact ? 'of all draws' : 'of ' + whole(certificate.n) + ' draws', q = this.start.q_at.at(-1);
+    const draws = answer.exact ? 'of all ' + unit() : 'of ' + whole(certificate.n) + ' draws', q = this.start.q_at.at(-1);
     this.showAnswer(answer.label, answer.leading, percent(answer.confidence) + ' ' + draws);
     this.showVotes(answer.shares);
     this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound,
       answer.exact ? null : answer.confidence);
-    const end = (answer.exact ? ' This is exact: all draws were asked' +
+    const end = (answer.exact ? ' This is exact: all ' + unit() + ' were asked' +
         (answer.assumes ? ', if ' + answer.assumes.join(' and ') + '. ' : '. ')
       : ' The chance that a text that could be attacked gets a certificate is at most ' + this.start.delta +
         '; it is not the chance that a given certificate is wrong. ') + whole(answer.queries) + ' queries.';
@@ -280,7 +281,7 @@ class Side {
   }
 }
 
-/* What a server with --delete certifies beside synonyms. */
+/* What a server with --delete or --groups certifies beside synonyms. */
 const KINDS = {any: 'put in, taken out or replaced', replace: 'replaced', insert: 'put in', delete: 'taken out'};
 function editsOf(answer) {
   if (!answer.edits || !model || !model.edit_kind) return '';
@@ -288,6 +289,8 @@ function editsOf(answer) {
     : ' words, numbers or marks ') + KINDS[model.edit_kind] + '.';
 }
 
+/* What is asked about, and votes. */
+const unit = () => model && model.groups ? 'groups' : 'draws';
 const isRemote = () => model && ['exec', 'http', 'callback'].includes(model.model.arch);
 const original = new Side('original'), changed = new Side('changed'), second = new Side('second', {model: 'second'});
 
@@ -538,7 +541,7 @@ function showTerms() {
   byId('n').placeholder = String(model.n);
   byId('delta-part').querySelector('.most').textContent = String(model.delta);
   byId('n-part').querySelector('.most').textContent = whole(model.n);
-  byId('delta-part').hidden = byId('n-part').hidden = model.method === 'ibp';
+  byId('delta-part').hidden = byId('n-part').hidden = model.method === 'ibp' || Boolean(model.groups);
 }
 
 /* ------------------------------------------------------------------ examples, links, files */
@@ -643,10 +646,12 @@ async function readModel() {
     visible(model.labels.join(', ')).slice(0, 200) + '. Kernel: ' + model.lexicon.kernel + ', ' +
     whole(model.lexicon.words) + ' words. ' +
     (model.method === 'ibp' ? 'Method: interval bounds on the model itself.'
+      : model.groups ? 'Method: the vote of ' + whole(model.groups) +
+        (model.groups === 1 ? ' group' : ' groups') + ' of words'
       : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, delta ' + model.delta + '.') +
-    (model.edit_kind ? ' Draws delete words' + (typeof model.delete === 'number' ? ' with chance ' + model.delete.toFixed(3)
-      : ' by the length of the text (' + model.delete + ')') + '; up to ' + whole(model.edits) +
-      (model.edits === 1 ? ' edit is' : ' edits are') + ' certified.' : '') +
+    (!model.edit_kind ? '' : (model.groups ? '' : ' Draws delete words' + (typeof model.delete === 'number'
+      ? ' with chance ' + model.delete.toFixed(3) : ' by the length of the text (' + model.delete + ')')) +
+      '; up to ' + whole(model.edits) + (model.edits === 1 ? ' edit is' : ' edits are') + ' certified.') +
     (model.second ? ' Second model: ' + model.second.arch + ', ' + visible(model.second.name).slice(0, 100) + '.' : '');
   byId('second').hidden = !model.second;
   byId('sides').classList.toggle('three', Boolean(model.second));

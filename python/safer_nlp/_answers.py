@@ -72,7 +72,9 @@ class Classes:
         if isinstance(value, float):
             found = self._index.get(str(value))
             return self._index.get(str(int(value))) if found is None and value.is_integer() else found
-        return None
+        if value is None or isinstance(value, (bytes, list, tuple, dict)):
+            return None
+        return self._index.get(str(value))  # a Decimal, a date: named as label_name does
 
     def __repr__(self) -> str:
         return f"Classes({self.names})"

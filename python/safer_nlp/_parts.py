@@ -52,8 +52,10 @@ def certify_options(*, n: int, n0: Optional[int], delta: float, alpha: float, me
     """The library checks ranges; here is what ctypes would cut to fit."""
     o = default_options("certify", c.CertifyOptions)
     n0 = n0 or 0  # as many as n
-    for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads), ("edits", edits)):
-        if value < 0 or value >= 2**63:
+    for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads), ("edits", edits), ("groups", 1 if groups is None else groups)):
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise InvalidError(f"{name}: {value!r}; a whole number is needed")
+        if value < 0 or value >= (2**31 if name == "threads" else 2**63):
             raise InvalidError(f"{name}: {value}")
     o.method, o.n, o.n0, o.delta, o.alpha = choice("method", "groups" if groups is not None and method == "adaptive" else method), n, n0, delta, alpha
     o.radius, o.seed, o.threads = radius_to_c(radius), seed, threads

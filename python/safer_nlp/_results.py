@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import importlib
 import json
+import operator
 import os
 from ctypes import byref, create_string_buffer
 from dataclasses import dataclass, field
@@ -23,9 +24,9 @@ Radius = Union[int, str]  # a number of words, or "all"
 def radius_to_c(radius: Radius) -> int:
     if radius == "all":
         return c.ALL
-    if isinstance(radius, str) or radius < 0:
+    if isinstance(radius, (str, bool)) or not hasattr(radius, "__index__") or radius < 0:
         raise InvalidError(f"radius: {radius!r}; a number of words or \"all\"")
-    return int(radius)
+    return operator.index(radius)
 
 
 def radius_from_c(radius: int) -> Radius:

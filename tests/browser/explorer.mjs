@@ -1,6 +1,6 @@
 /* The explorer of servers that test_browser.py started: `plain` (short texts only), `slow` (a
  * program that takes its time), `hostile` (labels that try to break the page),
- * `bounds` (--method ibp), `token`, `second` (two models), `kept` (--delete keep:K). */
+ * `bounds` (--method ibp), `token`, `second` (two models), `kept` (--delete keep:K), `groups`. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import * as web from './browser.mjs';
@@ -148,6 +148,15 @@ export const tests = {
     const page = await visit('kept');
     assert.match(await page.textContent('#model'), /Draws delete words by the length of the text \(keep:9\); up to 1 edit is certified\./);
     await certify(page);
+    await leave(page);
+  },
+
+  async 'explorer: a server of groups speaks of groups, not of draws'() {
+    const page = await visit('groups');
+    assert.match(await page.textContent('#model'), /Method: the vote of 7 groups of words; up to 1 edit is certified\./);
+    assert.ok(!await page.isVisible('#n-part') && !await page.isVisible('#delta-part'));
+    await certify(page);
+    assert.doesNotMatch(await verdict(page, 'original'), /draw/);
     await leave(page);
   },
 
