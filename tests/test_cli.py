@@ -1134,7 +1134,7 @@ class Lexicons(Case):
         self.refused(lexicon("build", "--vectors", write("ragged.txt", "a 1 2\nb 1\n"), "-o", "no.lex"), INPUT, "1 number where 2 are")
         write("bytes.bin", b"a\0b\n")
         name, _ = self.lex("import", "--table", "fine.tsv")
-        self.refused(lexicon("audit", name, "-o", "bytes.bin"), USAGE, "bytes.bin", "no list of pairs")
+        self.refused(lexicon("audit", name, "-o", "bytes.bin"), INPUT, "bytes.bin", "no list of pairs")
         self.assertEqual((temporary / "bytes.bin").read_bytes(), b"a\0b\n")  # as it was
 
     def test_audit(self):
