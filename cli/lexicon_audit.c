@@ -86,8 +86,8 @@ static void print_table(const safer_lexicon *l, const safer_doubtful *pairs, siz
 
 /* ------------------------------------------------------------- one by one */
 
-/* What a file holds, "" when there is none or it is a device; free() it. What cannot be read whole would be lost when it
- * is written again. */
+/* What a file holds, "" when there is none or it is a device; free() it. What cannot be read whole would be lost when
+ * it is written again. */
 static safer_status read_whole(char **out, const char *path, safer_error *error)
 {
     struct stat info = {0};

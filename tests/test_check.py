@@ -195,6 +195,7 @@ RECORDS = {
     "q": ("adaptive", costly, put(q=0.0), "q is 0.0"),
     "q_at": ("adaptive", costly, lambda r: r["q_at"].__setitem__(0, r["q_at"][0] - 1e-12), "q_at is"),
     "q_at more": ("adaptive", costly, lambda r: r["q_at"].__setitem__(0, r["q_at"][0] + 1e-8), "q_at is"),
+    "q_at falls": ("adaptive", which(lambda r: r["q_at"][:2] == [0.0, 0.0]), lambda r: r["q_at"].__setitem__(0, 1e-10), "q falls"),
     "q_radius": ("adaptive", limited, lambda r: r.update(q_radius=r["q_radius"] / 2), "q_radius is"),
     "q_next": ("adaptive", limited, lambda r: r.update(q_next=r["q_radius"]), "q_next is"),
     "edits": ("edits", which(lambda r: 0 < r["edits"] < 3), lambda r: r.update(edits=r["edits"] + 1), "do not certify '1' against"),

@@ -866,6 +866,8 @@ class Json(Case):
         self.assertIn("looks like a text, not like a label; --label-column", done.err)
         done = train("one.csv", [("a good film", "pos")] * 20)
         self.refused(done, INPUT, 'all rows of --data have the label "pos"; at least two classes are needed')
+        done = train("ten.csv", [("a good film", "pos"), ("a bad film", "neg")])
+        self.refused(done, INPUT, "no class of --data has 10 rows, so none can be held out; give --dev")
 
     def test_dropped(self):
         """--dropped names every word that is read and not kept, once, with its reason"""

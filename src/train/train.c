@@ -337,7 +337,7 @@ static safer_status hold_out(sf_train_split *split, const safer_data *data, safe
     }
     free(seen);
     if (split->dev_count == 0)
-        return sf_fail(error, SAFER_INPUT, "no class of train has 10 rows, so none can be held out; give dev");
+        return sf_fail(error, SAFER_INPUT, "no class of `train` has 10 rows, so none can be held out; give `dev`");
     return SAFER_OK;
 }
 
