@@ -76,7 +76,7 @@ class Certify(Case):
         for wrong, said in ((("--groups", 5, "--delete", 0.5), "--delete and --groups"), (("--method", "groups"), "--method groups needs --groups"),
                             (("--groups", 5, "--method", "binomial"), "--groups and --method binomial"), (("--groups", 5, "--n", 9), "--n:"),
                             (("--groups", 5, "--delta", 0.5), "--delta:"), (("--groups", 10001), "--groups 10001"),
-                            (("--edits", 2), "--edits needs --delete P or --groups G")):
+                            (("--edits", 2), "--edits needs --delete or --groups")):
             done = run("certify", *MODEL, *FILES, *wrong)
             self.assertEqual(done.code, USAGE, done)
             self.assertIn(said, done.err)
