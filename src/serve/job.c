@@ -121,9 +121,9 @@ static int read_terms(sf_job *job, const safer_certify_options *most, sf_fault *
     sf_terms *terms = &job->terms;
     *terms = sf_terms_of(most);
     if (read_radius(terms, json_object_get(job->body, "radius"), fault)) return -1;
-    if ((delta || n) && most->method == SAFER_METHOD_IBP)
-        return sf_fault_set(fault, 400, "bad_request", "\"%s\": this server's method, ibp, draws nothing",
-                            delta ? "delta" : "n");
+    if ((delta || n) && (most->method == SAFER_METHOD_IBP || most->method == SAFER_METHOD_GROUPS))
+        return sf_fault_set(fault, 400, "bad_request", "\"%s\": this server's method, %s, draws nothing",
+                            delta ? "delta" : "n", safer_method_name(most->method));
     if (delta && !(json_is_number(delta) && json_number_value(delta) > 0 && json_number_value(delta) <= most->delta))
         return sf_fault_set(fault, 400, "bad_request",
                             "\"delta\" must be a number above 0, and at most the server's, %g", most->delta);
