@@ -171,6 +171,10 @@ class Others(Case):
         page = (test_cli.temporary / "page.html").read_text()
         self.assertIn("texts whose groups were all asked", page)
         self.assertIn("Certified and answered, by edits", page)
+        self.assertNotIn("one edit was asked for", page)
+        must("certify", *MODEL, *FILES, "--groups", GROUPS, "-o", "one.jsonl", "--quiet")
+        must("report", "one.jsonl", "-o", "one.html")
+        self.assertIn("one edit was asked for", (test_cli.temporary / "one.html").read_text())
         must("evidence", "any.jsonl", "-o", "evidence")
         terms = (test_cli.temporary / "evidence/bom.cdx.json").read_text()
         for term in ("a vote of groups of words", "deterministic", "safer:groups"):
