@@ -742,7 +742,7 @@ function showSize() {
 
 /* What the server does, in a few words. */
 function methodWords() {
-  const upTo = 'up to ' + whole(model.edits) + (model.edits === 1 ? ' edit is' : ' edits are') + ' certified.';
+  const upTo = model.edit_kind && 'up to ' + whole(model.edits) + (model.edits === 1 ? ' edit is' : ' edits are') + ' certified.';
   if (model.method === 'ibp') return 'Method: interval bounds on the model itself.';
   if (model.groups) return 'Method: votes of ' + whole(model.groups) + (model.groups === 1 ? ' group; ' : ' groups; ') + upTo;
   return 'Method: ' + model.method + ', at most ' + whole(model.n) + (model.n === 1 ? ' draw' : ' draws') + ', delta ' + model.delta + '.' +
