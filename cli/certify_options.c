@@ -39,10 +39,8 @@ void cli_radius_option(cli_options *options, const char **radius)
                    "words the attacker may change: a number or all (default {default})");
 }
 
-void cli_certify_options(cli_options *options, cli_certify_flags *c, const char *seed_help)
+void cli_edit_options(cli_options *options, cli_certify_flags *c)
 {
-    cli_test_options(options, c);
-    cli_radius_option(options, &c->radius);
     cli_add_string(options, "delete", &c->deletion, "P",
                    "draws delete every word, number and mark with this chance, or by length: " CLI_DELETE_HELP);
     cli_add_uint(options, "groups", &c->groups, "G",
@@ -52,6 +50,13 @@ void cli_certify_options(cli_options *options, cli_certify_flags *c, const char 
         "with --delete or --groups: words, numbers and marks the attacker may edit besides (default {default})");
     cli_add_choice(options, "edit-kind", &c->edit_kind, edit_kinds, "KIND",
                    "what an edit may be: {choices} (default {default})");
+}
+
+void cli_certify_options(cli_options *options, cli_certify_flags *c, const char *seed_help)
+{
+    cli_test_options(options, c);
+    cli_radius_option(options, &c->radius);
+    cli_edit_options(options, c);
     cli_add_uint(options, "seed", &c->options.seed, "N", seed_help);
     cli_add_uint(options, "batch", &c->batch, "N",
                  "draws of a text asked at once (default {default}); results do not depend on it");
@@ -59,16 +64,25 @@ void cli_certify_options(cli_options *options, cli_certify_flags *c, const char 
 
 int cli_deletes(safer_deletion d) { return d.keep || d.chance > 0 || d.groups; }
 
+static safer_status read_deletion(safer_deletion *out, const char *text, uint64_t groups, safer_error *error)
+{
+    safer_error inner = {0};
+    *out = (safer_deletion){0};
+    if (safer_deletion_parse(out, text, &inner) != SAFER_OK)
+        return cli_error(error, SAFER_INVALID, "`delete` %s", inner.message);
+    if (groups && cli_deletes(*out))
+        return cli_error(error, SAFER_INVALID, "`delete` and `groups`: groups draw nothing; give one of them");
+    if (groups > SAFER_GROUPS)
+        return cli_error(error, SAFER_INVALID, "`groups` %llu: from 1 to %d", (unsigned long long)groups, SAFER_GROUPS);
+    out->groups = (size_t)groups;
+    return SAFER_OK;
+}
+
 safer_deletion cli_deletion(const char *text, uint64_t groups, const cli_verb *verb)
 {
-    safer_deletion deletion = {0};
+    safer_deletion deletion;
     safer_error error = {0};
-    if (safer_deletion_parse(&deletion, text, &error) != SAFER_OK) cli_misuse(verb, "--delete %s", cli_message(&error));
-    if (groups && cli_deletes(deletion))
-        cli_misuse(verb, "--delete and --groups: groups draw nothing; give one of them");
-    if (groups > SAFER_GROUPS)
-        cli_misuse(verb, "--groups %llu: from 1 to %d", (unsigned long long)groups, SAFER_GROUPS);
-    deletion.groups = (size_t)groups;
+    if (read_deletion(&deletion, text, groups, &error) != SAFER_OK) cli_misuse(verb, "%s", cli_message(&error));
     return deletion;
 }
 
@@ -95,51 +109,54 @@ void cli_check_seed(uint64_t seed, const cli_verb *verb)
 }
 
 /* Interval bounds and groups draw nothing: what is said about draws would have no effect. */
-static void refuse_draws(const safer_certify_options *o, const cli_verb *verb)
+static safer_status refuse_draws(const safer_certify_options *o, safer_error *error)
 {
     const safer_certify_options usual = cli_certify_default().options;
-    const char *given = o->n != usual.n                              ? "--n"
-                        : o->n0 != usual.n0                          ? "--n0"
-                        : o->delta != usual.delta                    ? "--delta"
-                        : o->alpha != usual.alpha                    ? "--alpha"
-                        : o->family_wise                             ? "--family-wise"
-                        : o->deletion.keep || o->deletion.chance > 0 ? "--delete"
+    const char *given = o->n != usual.n                              ? "n"
+                        : o->n0 != usual.n0                          ? "n0"
+                        : o->delta != usual.delta                    ? "delta"
+                        : o->alpha != usual.alpha                    ? "alpha"
+                        : o->family_wise                             ? "family_wise"
+                        : o->deletion.keep || o->deletion.chance > 0 ? "delete"
                                                                      : NULL;
-    if (given)
-        cli_misuse(verb, "%s: %s draws nothing and its certificates cannot err by chance", given,
-                   o->method == SAFER_METHOD_IBP ? "--method ibp" : "--groups");
+    if (!given) return SAFER_OK;
+    return cli_error(error, SAFER_INVALID, "`%s`: %s draws nothing and its certificates cannot err by chance", given,
+                     o->method == SAFER_METHOD_IBP ? "`method` ibp" : "`groups`");
 }
 
-/* What is deleted, and the edits that this is for. */
-static void finish_edits(cli_certify_flags *c, const cli_verb *verb)
+safer_status cli_edits_finish(cli_certify_flags *c, safer_error *error)
 {
     safer_certify_options *o = &c->options;
     const cli_certify_flags usual = cli_certify_default();
     safer_edit_kind_parse(&o->edit_kind, c->edit_kind, NULL); /* one of its names: it is a choice */
-    o->deletion = cli_deletion(c->deletion, c->groups, verb);
+    safer_status status = read_deletion(&o->deletion, c->deletion, c->groups, error);
+    if (status != SAFER_OK) return status;
     if (c->groups && strcmp(c->method, usual.method) == 0) o->method = SAFER_METHOD_GROUPS;
     if (c->groups && o->method != SAFER_METHOD_GROUPS)
-        cli_misuse(verb, "--groups and --method %s: votes of groups are a method of their own", c->method);
-    if (o->method == SAFER_METHOD_GROUPS && !c->groups) cli_misuse(verb, "--method groups needs --groups G");
+        return cli_error(error, SAFER_INVALID, "`groups` and `method` %s: votes of groups are a method of their own",
+                         c->method);
+    if (o->method == SAFER_METHOD_GROUPS && !c->groups)
+        return cli_error(error, SAFER_INVALID, "`method` groups needs `groups`, how many vote");
     if (c->edits < 1 || c->edits > SAFER_EDITS)
-        cli_misuse(verb, "--edits %llu: from 1 to %d", (unsigned long long)c->edits, SAFER_EDITS);
+        return cli_error(error, SAFER_INVALID, "`edits` %llu: from 1 to %d", (unsigned long long)c->edits, SAFER_EDITS);
     if (!cli_deletes(o->deletion) && (c->edits != usual.edits || o->edit_kind != usual.options.edit_kind))
-        cli_misuse(verb, "%s needs --delete P or --groups G: without them no edit can be certified",
-                   c->edits != usual.edits ? "--edits" : "--edit-kind");
+        return cli_error(error, SAFER_INVALID, "`%s` needs `delete` or `groups`: without them no edit can be certified",
+                         c->edits != usual.edits ? "edits" : "edit_kind");
     o->edits = (size_t)c->edits;
+    return o->method == SAFER_METHOD_IBP || o->method == SAFER_METHOD_GROUPS ? refuse_draws(o, error) : SAFER_OK;
 }
 
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
 {
     safer_certify_options *o = &c->options;
+    safer_error error = {0};
     safer_method_parse(&o->method, c->method, NULL); /* one of its names: it is a choice */
     o->radius = cli_radius(c->radius, verb);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
     cli_check_seed(o->seed, verb);
     if (!(o->delta > 0 && o->delta < 1)) cli_misuse(verb, "--delta %g: above 0 and below 1", o->delta);
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
-    finish_edits(c, verb);
-    if (o->method == SAFER_METHOD_IBP || o->method == SAFER_METHOD_GROUPS) refuse_draws(o, verb);
+    if (cli_edits_finish(c, &error) != SAFER_OK) cli_misuse(verb, "%s", cli_message(&error));
     o->batch = (size_t)c->batch;
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();

@@ -13,6 +13,7 @@ typedef struct cli_certify_flags {
 
 cli_certify_flags cli_certify_default(void);
 void cli_test_options(cli_options *options, cli_certify_flags *c); /* method, n, n0, delta and alpha */
+void cli_edit_options(cli_options *options, cli_certify_flags *c); /* delete, groups, edits and edit-kind */
 void cli_certify_options(cli_options *options, cli_certify_flags *c,
                          const char *seed_help); /* with radius, seed, batch */
 void cli_radius_option(cli_options *options, const char **radius);
@@ -21,6 +22,9 @@ void cli_radius_option(cli_options *options, const char **radius);
 
 /* Turns the flags into options, or says what is wrong and exits. */
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb);
+
+/* The part of it that is about method, deletion, groups and edits; `method` of the options is that of the flags. */
+safer_status cli_edits_finish(cli_certify_flags *c, safer_error *error);
 
 /* "all" or a number of words from 1; cli_radius_of gives 0 for anything else, cli_radius
  * says what is wrong and exits. */

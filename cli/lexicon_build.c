@@ -218,10 +218,7 @@ static int check_output(const char *path)
 static void list_rest(cli_options *options, request *r)
 {
     cli_kernel_option(options, &r->flags);
-    cli_add_heading(options, "Characters");
-    cli_add_string(options, "fold", &r->flags.options.fold, "STEPS",
-                   "spellings that make no difference: standard, or nfkc,case,ignorable,marks,lookalikes, "
-                   "and leet,spaced,repeats (default: none)");
+    cli_fold_option(options, &r->flags);
     cli_add_heading(options, "Output");
     cli_add_output(options, "output", &r->output, "FILE", "where to write the lexicon (also -o FILE)");
     cli_add_output(options, "dropped", &r->flags.options.dropped, "FILE",

@@ -108,6 +108,14 @@ void cli_import_options(cli_options *options, cli_lexicon_flags *a)
                  "rank neighbours, and pairs to cut, by these vectors (default: by the graph)");
 }
 
+void cli_fold_option(cli_options *options, cli_lexicon_flags *a)
+{
+    cli_add_heading(options, "Characters");
+    cli_add_string(options, "fold", &a->options.fold, "STEPS",
+                   "spellings that make no difference: standard, or nfkc,case,ignorable,marks,lookalikes, "
+                   "and leet,spaced,repeats (default: none)");
+}
+
 /* Of the values of --protect, "none" is about the list that is built in, the other a file. */
 static safer_status take_protected(cli_lexicon_flags *a, safer_error *error)
 {

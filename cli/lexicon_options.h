@@ -22,6 +22,7 @@ void cli_lexicon_flags_free(cli_lexicon_flags *a);
 void cli_build_options(cli_options *options, cli_lexicon_flags *a);
 void cli_import_options(cli_options *options, cli_lexicon_flags *a);
 void cli_kernel_option(cli_options *options, cli_lexicon_flags *a);
+void cli_fold_option(cli_options *options, cli_lexicon_flags *a);
 
 /* Turns the flags into options, or says what is wrong with them. */
 safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error);

@@ -131,6 +131,9 @@ def make_demo():
     (folder / "notes.txt").write_text("Notes & <b>more</b>\n" + "long" * 100 + "\n")
     safer("report", "topk.jsonl", "edits.jsonl", "--data", "demo/test.tsv", "--lexicon", "topk.lex", "--lexicon", "fold.lex", "--attack", "attack.jsonl",
           "--title", "Edits & <i>folds</i>", "--notes", "notes.txt", "-o", "edits.html")
+    safer("train", "--arch", "ngram", "--data", "demo/train.tsv", "--lexicon", "component.lex", "--bits", 14, "--groups", 9, "-o", "groups.model")
+    certify("groups.model", "component.lex", "demo/test.tsv", "groups.jsonl", "--groups", 9, "--edits", 2)
+    safer("report", "groups.jsonl", "--data", "demo/test.tsv", "--lexicon", "component.lex", "-o", "groups.html")
     edits = [r["edits"] for r in records_of("edits.jsonl")]
     facts[0]["edits"] = {"first": next(i for i, n in enumerate(edits) if n == 1), "certified": sum(n >= 1 for n in edits)}
     certify("topk.model", "topk.lex", "demo/test.tsv", "few.jsonl", "--n", 1000, "--n0", 13)  # not all that is certified is answered
@@ -262,7 +265,7 @@ def start_servers():
         "bounds": serve("bounds", "--method", "ibp", "--model", "bounds.model", "--lexicon", "component.lex"),
         "edits": serve("edits", "--model", "edits.model", "--lexicon", "fold.lex", "--delete", 0.8, "--edits", 1, "--edit-kind", "delete"),
         "kept": serve("kept", "--model", "edits.model", "--lexicon", "fold.lex", "--delete", "keep:9"),
-        "groups": serve("groups", "--model", "component.model", "--lexicon", "component.lex", "--groups", 7, "--edit-kind", "insert"),
+        "groups": serve("groups", "--model", "groups.model", "--lexicon", "component.lex", "--groups", 9, "--edits", 2),
         "second": serve("second", "--model", "topk.model", "--second", "component.model", "--lexicon", "topk.lex"),
         "hostile": serve("hostile", "--model", "hostile.model", "--lexicon", "hostile.lex"),
         "token": {**serve("token", "--model", "topk.model", "--lexicon", "topk.lex", "--auth-file", "token"), "token": TOKEN},

@@ -394,6 +394,70 @@ class Compare(Case):
         for file in (test_cli.temporary / "radius").glob("*.jsonl"):
             self.assertEqual(records(f"radius/{file.name}")[0]["radius"], "2")
 
+    def test_edits(self):
+        """draws that delete words, and votes of groups: trained, certified and attacked so; only the same edits are compared"""
+        defenses = {"smoothing": {"kernel": "representative", "n": 200}, "delete": {"kernel": "representative", "delete": 0.8, "n": 400},
+                    "keep": {"kernel": "component", "delete": "keep:90", "n": 400, "edits": 2, "edit-kind": "replace"},
+                    "groups": {"kernel": "representative", "groups": 9}, "votes": {"kernel": "component", "method": "groups", "groups": 7, "edits": 1}}
+        attacks = {"takes-out": {"method": "delete", "limit": 5, "n": 50}, "others": {"method": "outoflist", "limit": 3, "n": 50, "words": 4}}
+        def change(c):
+            c["models"]["ready"] = "small/reviews.ngram.component.safetensors"
+            c.update(defenses=copy.deepcopy(defenses), attacks=copy.deepcopy(attacks), seed=7, compare=[{"models": "ngram"}, {"models": "ready", "defenses": "groups", "attacks": []}])
+        name = changed(change)
+        text = self.ok(run("compare", name, "-o", "edits", "--quiet", "--csv", "edit-tables"))
+        result = json.loads(self.ok(run("compare", name, "-o", "edits", "--quiet", "--json")))
+        cells = {(c["model"], c["defense"]): c for c in result["cells"]}
+        self.assertEqual([(c["edits"], c["edit_kind"]) for c in result["cells"]],
+                         [(None, None), (1, "any"), (2, "replace"), (1, "any"), (1, "any"), (1, "any")])
+        for (model, defense), cell in cells.items():
+            config, rows = records(cell["records"])
+            asked = defenses[defense]
+            self.assertEqual(config["seed"], 7)
+            self.assertEqual((config.get("groups"), config.get("edits"), config.get("edit_kind")), (asked.get("groups"), cell["edits"], cell["edit_kind"]))
+            self.assertAlmostEqual(config["delete"], 0.8) if defense == "delete" else self.assertEqual(config.get("delete"), asked.get("delete"))
+            by_edits = cell["certified_answered_edits"]
+            if cell["edits"]:
+                self.assertEqual(by_edits[-1], cell["certified_answered"])
+                self.assertEqual(by_edits, [sum(row["edits"] > i and is_answered(row) and row["target"] == row["label"] for row in rows) / len(rows)
+                                            for i in range(cell["edits"])])
+            self.ok(run("verify", cell["records"]))
+            for attack in cell["attacks"].values():
+                config, _ = records(attack["records"])
+                self.assertEqual((config["smoothed"], config.get("groups")), (True, asked.get("groups")))
+                self.assertEqual("delete" in config, "delete" in asked)
+        trained = {json.loads(self.ok(run("model", "show", path, "--json")))["trained_with"].get("groups")
+                   for path in (test_cli.temporary / "edits").glob("*.safetensors")}
+        self.assertEqual(trained, {None, 9, 7})
+        pairs = [(pair["first"][1], pair["second"][1], pair["edits"], pair["edit_kind"]) for pair in result["pairs"] if not pair["attack"]]
+        self.assertEqual([pair[:2] for pair in pairs], [("delete", "groups"), ("delete", "votes"), ("delete", "groups"), ("groups", "votes"), ("groups", "groups"), ("votes", "groups")])
+        self.assertEqual({pair[2:] for pair in pairs}, {(1, "any")})
+        self.assertEqual({(pair["edits"], pair["edit_kind"]) for pair in result["pairs"] if pair["attack"]}, {(None, None)})
+        self.assertEqual([(row["edits"], row["edit_kind"]) for row in table("edit-tables/cells.csv")],
+                         [("", ""), ("1", "any"), ("2", "replace"), ("1", "any"), ("1", "any"), ("1", "any")])
+        self.assertEqual([row["edits"] for row in table("edit-tables/pairs.csv") if not row["attack"]], ["1"] * 6)
+        self.assertRegex(text, r"texts +edits +clean")
+        self.assertRegex(text, r"\nreviews  ngram  keep +40  2 replace ")
+        self.assertEqual(text.count("certified and answered, 1 edit "), 6)
+        self.assertIn("\nedits: words", text)
+        self.assertNotIn("\nedits: words", self.ok(run("compare", "small.json", "-o", "small", "--quiet")))
+        for say, part in (({"groups": 11}, "reviews.ngram.groups.safetensors was made with another options.groups"),
+                          ({"edits": 2}, "reviews.ngram.groups.jsonl was made with another edits"),
+                          ({"edit-kind": "insert"}, "reviews.ngram.groups.jsonl was made with another edit-kind")):
+            done = run("compare", changed(lambda c: (change(c), c["defenses"]["groups"].update(say))), "-o", "edits", "--quiet")
+            self.assertEqual((done.code, part in done.err), (INPUT, True), done)
+        done = run("compare", changed(lambda c: (change(c), c["attacks"]["others"].update(words=5))), "-o", "edits", "--quiet")
+        self.assertEqual((done.code, "ngram.groups.others.jsonl was made with another words" in done.err), (INPUT, True), done)
+        done = run("compare", changed(lambda c: c.update(attacks={}, defenses={"groups": {"kernel": "topk:3", "groups": 9}}, compare=[{"models": "ngram"}])),
+                   "-o", "split", "--quiet")
+        self.assertEqual((done.code, '"groups": synonyms of' in done.err), (USAGE, True), done)
+
+    def test_fold(self):
+        """a lexicon with a fold: what is certified besides is in the records"""
+        name = changed(lambda c: (c["data"]["reviews"]["lexicon"].update(fold="standard"),
+                                  c.update(attacks={}, compare=[{"models": "ngram", "defenses": "component"}])))
+        cell = json.loads(self.ok(run("compare", name, "-o", "folded", "--quiet", "--json")))["cells"][0]
+        self.assertEqual((records(cell["records"])[0]["lexicon"]["fold"]["steps"] != "", cell["error"]), (True, None))
+
     def test_two_at_once(self):
         """a folder that another comparison is using is refused"""
         import fcntl
@@ -426,6 +490,20 @@ class Compare(Case):
                 (("defenses", "component", "method"), "ibp", "defenses.component", "interval bounds"),
                 (("defenses", "jia", "kernel"), "component", "defenses.jia", "interval bounds"),
                 (("defenses", "none", "method"), "hoeffding", "defenses.none", '"kernel"'),
+                (("defenses", "component", "edits"), 2, 'defenses.component: "edits" needs "delete" or "groups"'),
+                (("defenses", "component", "edit-kind"), "delete", 'defenses.component: "edit-kind" needs "delete"'),
+                (("defenses", "component", "edit-kind"), "swap", "defenses.component.edit-kind", "any, replace"),
+                (("defenses", "component", "delete"), 1.5, 'defenses.component: "delete" 1.5: a chance above 0'),
+                (("defenses", "component", "delete"), True, "defenses.component.delete: a string is expected"),
+                (("defenses", "component", "groups"), 0.5, "defenses.component.groups", "whole number"),
+                (("defenses", "component", "groups"), 10001, 'defenses.component: "groups" 10001'),
+                (("defenses", "component", "groups"), 9, 'defenses.component: "n": "groups" draws nothing'),
+                (("defenses", "topk:3", "groups"), 9, 'defenses.topk:3: "groups" and "method" hoeffding'),
+                (("defenses", "none", "groups"), 9, 'defenses.none: "kernel" is missing: representative'),
+                (("defenses", "none", "delete"), 0.5, 'defenses.none: "kernel" is missing'),
+                (("defenses", "jia", "delete"), 0.5, 'defenses.jia: "delete": "method" ibp draws nothing'),
+                (("defenses", "jia"), {"kernel": "component", "method": "groups"}, 'defenses.jia: "method" groups needs "groups"'),
+                (("attacks", "guess", "delete"), 0.5, 'attacks.guess has no key "delete"'),
                 (("attacks", "guess", "method"), "guess", "attacks.guess", "textfooler"),
                 (("attacks", "guess", "smoothed"), True, "attacks.guess", '"smoothed"'),
                 (("data", "reviews", "test"), {"sample": "every:2"}, "data.reviews.test", '"data"'),

@@ -76,7 +76,7 @@ class Certify(Case):
         for wrong, said in ((("--groups", 5, "--delete", 0.5), "--delete and --groups"), (("--method", "groups"), "--method groups needs --groups"),
                             (("--groups", 5, "--method", "binomial"), "--groups and --method binomial"), (("--groups", 5, "--n", 9), "--n:"),
                             (("--groups", 5, "--delta", 0.5), "--delta:"), (("--groups", 10001), "--groups 10001"),
-                            (("--edits", 2), "--edits needs --delete P or --groups G")):
+                            (("--edits", 2), "--edits needs --delete or --groups")):
             done = run("certify", *MODEL, *FILES, *wrong)
             self.assertEqual(done.code, USAGE, done)
             self.assertIn(said, done.err)
@@ -171,6 +171,10 @@ class Others(Case):
         page = (test_cli.temporary / "page.html").read_text()
         self.assertIn("texts whose groups were all asked", page)
         self.assertIn("Certified and answered, by edits", page)
+        self.assertNotIn("one edit was asked for", page)
+        must("certify", *MODEL, *FILES, "--groups", GROUPS, "-o", "one.jsonl", "--quiet")
+        must("report", "one.jsonl", "-o", "one.html")
+        self.assertIn("one edit was asked for", (test_cli.temporary / "one.html").read_text())
         must("evidence", "any.jsonl", "-o", "evidence")
         terms = (test_cli.temporary / "evidence/bom.cdx.json").read_text()
         for term in ("a vote of groups of words", "deterministic", "safer:groups"):

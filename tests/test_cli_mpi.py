@@ -172,7 +172,8 @@ def comparison(more=(), **changed):
     """A configuration of compare, with models that are trained, and one that is ready."""
     config = {"data": {"t": {"train": "texts.tsv", "test": "texts.tsv", "lexicon": {"table": "words.tsv", "vocab-from": "texts.tsv"}}},
               "models": {"ngram": {"arch": "ngram", "bits": 12}, **dict(more)},
-              "defenses": {"none": {}, "smoothing": {"kernel": "component", "n": 200}, "sampled": {"kernel": "topk:2", "n": 150, "method": "binomial"}},
+              "defenses": {"none": {}, "smoothing": {"kernel": "component", "n": 200}, "sampled": {"kernel": "topk:2", "n": 150, "method": "binomial"},
+                           "groups": {"kernel": "component", "groups": 5}, "delete": {"kernel": "component", "delete": 0.5, "n": 100}},
               "attacks": {"textfooler": {"limit": 40}}}
     pathlib.Path("compare.json").write_text(json.dumps({**config, **changed}))
 

@@ -203,6 +203,41 @@ class Answers(Serve):
                                                 json.dumps({"text": TEXT, "label": "0"}))[2])
             self.assertEqual((labelled[-1][1]["certificate"]["target"], labelled[-1][1]["answer"]), ("0", None))
 
+    def test_stream_groups(self):
+        """of a server with groups a stream has what each group reads and answers, words have their groups; batches change nothing"""
+        text, found = "A good \U0001f600 film, 10/10: good film!", []
+        for batch in (256, 2):
+            with self.serving("--model", "r.model", "--lexicon", "r.lex", "--groups", 7, "--edits", 2, "--seed", 4, "--batch", batch) as server:
+                events = events_of(server.request("POST", "/v1/certify/stream", json.dumps({"text": text}))[2])
+                self.assertEqual({name for name, _ in events[1:-1]}, {"groups"} if batch > 7 else {"groups", "progress"})
+                self.assertEqual(events[0][1]["q_edits"], events[-1][1]["certificate"]["q_edits"])
+                votes = [vote for name, data in events if name == "groups" for vote in data["votes"]]
+                found.append(votes)
+                weights = events[-1][1]["certificate"]["weights"]
+                self.assertEqual({label: str(sum(v["count"] for v in votes if v["label"] == label)) for label in weights}, weights)
+                self.assertEqual(sum(vote["count"] for vote in votes), 7)
+                self.assertEqual(len(votes), events[-1][1]["answer"]["queries"])
+                sampled = [line.split("\t", 2)[1:] for line in self.ok(run("sample", "--lexicon", "r.lex", "--groups", 7, "--seed", 4, text)).splitlines()]
+                self.assertEqual({str(v["group"]): v["text"] for v in votes if v["text"]}, {group: read for group, read in sampled if read})
+                for vote in votes:
+                    if vote["text"]:
+                        answer = server.post("/v1/certify", {"text": vote["text"]})[1]["certificates"][0]
+                        self.assertEqual(answer["base"], vote["label"])
+                words = server.post("/v1/words", {"text": text})[1]
+                units = text.encode("utf-16-le")
+                pieces = [units[2 * t["utf16"][0]:2 * t["utf16"][1]].decode("utf-16-le") for t in words["tokens"]]
+                self.assertEqual(pieces, ["A", "good", "\U0001f600", "film", ",", "10", "/", "10", ":", "good", "film", "!"])
+                texts = {vote["group"]: vote["text"].split() for vote in votes}
+                for piece, token in zip(pieces, words["tokens"]):
+                    if piece not in ("good", "film"):
+                        self.assertIn(piece, texts[token["group"]])
+                self.assertEqual(server.post("/v1/predict", {"text": text, "n": 3})[1]["error"]["message"], "\"n\": this server's method, groups, draws nothing")
+        self.assertEqual(*found)
+        with self.serving(*WITH_K, "--delete", 0.6, "--edits", 2) as server:
+            events = events_of(server.request("POST", "/v1/certify/stream", json.dumps({"text": text}))[2])
+            self.assertEqual(events[0][1]["q_edits"], events[-1][1]["certificate"]["q_edits"])
+            self.assertNotIn("tokens", server.post("/v1/words", {"text": text})[1])
+
     def test_stream_votes_on(self):
         """a vote that was given up goes on when there is a certificate: two predictions, the last one counts"""
         with self.serving(*WITH_K, "--seed", 1, "--alpha", "1e-300", "--n0", 1100) as server:
@@ -657,6 +692,11 @@ class Published(Serve):
             self.assertEqual(tables[0] - {"assumes"}, set(server.post("/v1/predict", {"text": TEXT})[1]["answers"][0]))
             check(model := json.loads(server.get("/v1/model")[1]), schemas["Model"])
             self.assertEqual((model["edits"], model["edit_kind"]), (2, "any"))
+        with self.serving("--model", "r.model", "--lexicon", "r.lex", "--groups", 5) as server:
+            check(words := server.post("/v1/words", {"text": TEXT})[1], schemas["WordsAnswer"])
+            self.assertTrue(words["tokens"])
+            check(server.post("/v1/certify", {"text": TEXT})[1], schemas["CertifyAnswer"])
+            check(json.loads(server.get("/v1/model")[1]), schemas["Model"])
         with self.serving("--model", f"exec:{sys.executable} slow.py 0", "--labels", "neg,pos", "--lexicon", "k.lex") as server:
             answer = server.post("/v1/predict", {"text": "good"})[1]["answers"][0]
             check(answer, schemas["Answer"])

@@ -5,8 +5,8 @@ Blocks marked ```console in README.md and docs/*.md are run, one temporary folde
 document: lines that begin with "$ " are commands (a backslash at the end continues on the
 next line), the lines below are what they print, stdout and stderr together. A line "..."
 stands for any number of lines. Commands must end with exit status 0. The folder holds
-demo/train.tsv, demo/dev.tsv, demo/test.tsv and demo/synonyms.tsv, and compare.json of
-examples/; safer and check-certificates are in the PATH.
+demo/train.tsv, demo/dev.tsv, demo/test.tsv and demo/synonyms.tsv, and compare.json and
+compare-edits.json of examples/; safer and check-certificates are in the PATH.
 Blocks marked ```sh are shown, not run; ```c must compile; ```python are run in the same
 folder, each on its own, unless a package that they import is not installed, or a first
 line "# needs ..." names what is not there.
@@ -27,6 +27,7 @@ import test_rooms  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+EXAMPLES = [ROOT / "examples/compare.json", ROOT / "examples/compare-edits.json"]
 MANUAL = pathlib.Path(sys.argv[-1]).resolve() / "safer.1"  # made while safer is built
 
 # Options of other programs that a page may name.
@@ -171,7 +172,8 @@ class Pages(unittest.TestCase):
     def run_page(self, path):
         folder = pathlib.Path(tempfile.mkdtemp(dir=test_cli.temporary))
         shutil.copytree(demo, folder / "demo")
-        shutil.copy(ROOT / "examples/compare.json", folder)
+        for example in EXAMPLES:
+            shutil.copy(example, folder)
         build = str(pathlib.Path(test_cli.program).parent)
         environment = {**os.environ, "PATH": os.pathsep.join((build, str(ROOT / "tools"), os.environ["PATH"])), "LC_ALL": "C.UTF-8"}
         found = commands(path)
@@ -296,7 +298,8 @@ class Pages(unittest.TestCase):
 
     def test_compare(self):
         """docs/compare.md shows the configuration of examples/"""
-        self.assertIn(f"```\n{(ROOT / 'examples/compare.json').read_text()}```\n", (ROOT / "docs/compare.md").read_text())
+        for example in EXAMPLES:
+            self.assertIn(f"```\n{example.read_text()}```\n", (ROOT / "docs/compare.md").read_text())
 
     def test_code(self):
         """C examples compile without warnings"""

@@ -92,15 +92,17 @@ function draw(svg, tag, attributes, words) {
 const line = (svg, name, x1, y1, x2, y2) =>
   draw(svg, 'path', {class: name, d: 'M' + x1 + ' ' + y1 + 'L' + x2 + ' ' + y2});
 
-/* Lines that the bound has to get above, highest first, with the radii each is for. */
+/* Lines that the bound has to get above, highest first, with the radii, or the edits, that each is for. */
 function thresholds(start) {
   const found = [];
+  (start.q_edits || []).slice(1).forEach((q, i) => { if (q < .5) found.unshift({q, edits: i + 1}); });
+  const edits = found.splice(0);
   start.q_at.forEach((q, r) => {
     const radius = model ? model.radii[r] : [1, 2, 5, 10, 20, 'all'][r];
     if (found.length && found[0].q === q) found[0].last = radius;
     else if (q < .5) found.unshift({q, first: radius, last: radius});
   });
-  return found;
+  return found.concat(edits).sort((a, b) => b.q - a.q);
 }
 
 /* The bound on the vote against the number of draws, on a logarithmic scale. */
@@ -132,14 +134,14 @@ class Picture {
 
   drawThresholds(start, right) {
     let above = -Infinity; /* where the last name stands */
-    for (const {q, first, last} of thresholds(start)) {
+    for (const {q, first, last, edits} of thresholds(start)) {
       const y = atY(.5 + q), over = y - 4, name = y - AREA.top < 16 || over - above < 17 ? y + 14 : over;
       line(this.svg, 'limit', AREA.left, y, right, y);
       if (name - above < 17) continue; /* it would stand on the other */
       above = name;
-      const words = last === 'all' ? 'any words' : last === 1 ? '1 word'
-        : (first === last ? '' : first + ' to ') + last + ' words';
-      draw(this.svg, 'text', {class: 'value end', x: right - 4, y: name}, words + ' may change');
+      const words = edits ? whole(edits) + (edits === 1 ? ' edit' : ' edits') : last === 'all' ? 'any words'
+        : last === 1 ? '1 word' : (first === last ? '' : first + ' to ') + last + ' words';
+      draw(this.svg, 'text', {class: 'value end', x: right - 4, y: name}, words + (edits ? '' : ' may change'));
     }
   }
 
@@ -170,6 +172,8 @@ class Side {
     if (this.controller) this.controller.abort(); /* the server then stops working for it */
     this.controller = null;
     this.result = this.start = null;
+    this.groups = []; /* their votes, where groups vote */
+    this.part('groups').hidden = true;
     this.part('answer').replaceChildren();
     this.part('votes').replaceChildren();
     this.picture.svg.replaceChildren();
@@ -202,13 +206,16 @@ class Side {
   hear(event, data) {
     if (event === 'start') {
       this.start = data;
-      this.picture.begin(data);
-      this.judge('', 'Drawing.', '');
+      if (!model.groups) this.picture.begin(data);
+      this.judge('', model.groups ? 'Asking the groups.' : 'Drawing.', '');
+    } else if (event === 'groups') {
+      this.groups.push(...data.votes);
     } else if (event === 'prediction') {
       this.showAnswer(data.label, data.leading, whole(data.vote.n) + ' draws to choose it');
       this.showVotes(data.vote.counts);
     } else if (event === 'progress') {
-      this.showProgress(data);
+      if (model.groups) this.judge('', whole(data.n) + (data.n === 1 ? ' group' : ' groups') + ' asked.', '');
+      else this.showProgress(data);
     } else if (event === 'result') {
       this.result = data;
       this.showResult(data.answer, data.certificate);
@@ -223,13 +230,13 @@ class Side {
   }
 
   /* The classes with the most votes; counts or shares. */
-  showVotes(votes) {
+  showVotes(votes, say = (n, total) => percent(n / total)) {
     const total = Object.values(votes).reduce((sum, n) => sum + n, 0) || 1;
     const rows = Object.entries(votes).sort((a, b) => b[1] - a[1]).slice(0, 5).map(([label, n]) => {
       const filled = make('div', {class: 'filled'});
       filled.style.width = 100 * n / total + '%';
       return make('div', {class: 'vote'}, isolated(visible(label)), make('div', {class: 'track'}, filled),
-        make('output', {}, percent(n / total)));
+        make('output', {}, say(n, total)));
     });
     this.part('votes').replaceChildren(...rows);
   }
@@ -238,8 +245,7 @@ class Side {
     const share = data.counts && data.n ? data.counts[data.target] / data.n : null;
     if (data.counts) this.showVotes(data.counts);
     this.picture.add(data.n, data.bound, share);
-    this.judge(data.claim && data.radius ? 'good' : '',
-      whole(data.n) + ' ' + (data.n === 1 ? unit().slice(0, -1) : unit()) + '.',
+    this.judge(data.claim && data.radius ? 'good' : '', whole(data.n) + (data.n === 1 ? ' draw.' : ' draws.'),
       !data.claim ? 'The certificate comes at the end.'
         : data.radius ? ['So far: ', ...this.promise(data.radius, data.target)] : 'So far nothing is certified.');
   }
@@ -258,21 +264,49 @@ class Side {
     else this.judge('weak', 'Not certified.', 'The interval bounds do not prove that no exchange changes the answer.');
   }
 
+  /* Every group has one vote. */
+  showGroupVote(answer, certificate) {
+    const votes = Object.fromEntries(Object.entries(certificate.weights).map(([label, n]) => [label, Number(n)]));
+    const target = certificate.target, total = Number(certificate.total),
+      lead = votes[target] - Math.max(...Object.keys(votes).map(label => label === target ? -total : votes[label]));
+    this.showAnswer(answer.label, answer.leading, whole(votes[target]) + ' of ' + whole(total) + (total === 1 ? ' group' : ' groups'));
+    this.showVotes(votes, n => whole(n));
+    this.showGroups(answer.leading, lead);
+    const next = answer.edits + 1;
+    if (answer.abstained) this.judge('weak', 'Not certified.', 'Another class has as many votes.');
+    else this.judge(answer.certified ? 'good' : 'weak', answer.certified ? 'Certified:' : 'Certified in part:',
+      [...this.promise(answer.radius, answer.label), editsOf(answer), answer.certified ? '' : ' The lead is ' + votesOf(lead) + '; ' +
+        whole(next) + (next === 1 ? ' edit needs' : ' edits need') + ' more than ' + whole(next * PER_EDIT[model.edit_kind]) + '.',
+      ' This is exact: all groups were asked' + (answer.assumes ? ', if ' + answer.assumes.join(' and ') : '') + '. ' +
+        whole(answer.queries) + (answer.queries === 1 ? ' query.' : ' queries.')]);
+  }
+
+  showGroups(leading, lead) {
+    const rows = this.groups.sort((a, b) => !a.text - !b.text || a.group - b.group).slice(0, GROUPS), left = this.groups.length - rows.length;
+    const part = this.part('groups');
+    part.replaceChildren(make('summary', {}, 'What each group reads, and its vote'),
+      make('p', {class: 'soft'}, lead > 0 ? withstands(lead) : 'No class leads.'),
+      make('ul', {}, ...rows.map(row => groupRow(row, leading))),
+      left ? make('p', {class: 'soft'}, 'And ' + whole(left) + (left === 1 ? ' more group.' : ' more groups.')) : '');
+    part.hidden = false;
+  }
+
   showResult(answer, certificate) {
     if (certificate.margins) { this.showBounds(answer); return; }
-    const draws = answer.exact ? 'of all ' + unit() : 'of ' + whole(certificate.n) + ' draws', q = this.start.q_at.at(-1);
+    if (model.groups) { this.showGroupVote(answer, certificate); return; }
+    const draws = answer.exact ? 'of all draws' : 'of ' + whole(certificate.n) + ' draws', q = this.start.q_at.at(-1);
     this.showAnswer(answer.label, answer.leading, percent(answer.confidence) + ' ' + draws);
     this.showVotes(answer.shares);
     this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound,
       answer.exact ? null : answer.confidence);
-    const end = (answer.exact ? ' This is exact: all ' + unit() + ' were asked' +
+    const end = (answer.exact ? ' This is exact: all draws were asked' +
         (answer.assumes ? ', if ' + answer.assumes.join(' and ') + '. ' : '. ')
       : ' The chance that a text that could be attacked gets a certificate is at most ' + this.start.delta +
         '; it is not the chance that a given certificate is wrong. ') + whole(answer.queries) + ' queries.';
     if (answer.abstained) this.judge('weak', 'Not certified.', 'The vote is not clear enough for an answer.');
     else if (answer.radius)
       this.judge(answer.certified ? 'good' : 'weak', answer.certified ? 'Certified:' : 'Certified in part:',
-        [...this.promise(answer.radius, answer.label), editsOf(answer), end]);
+        [...this.promise(answer.radius, answer.label), editsOf(answer), editsMissing(answer, certificate), end]);
     else this.judge('weak', 'Not certified.',
       ['It is not proven that no exchange changes the answer ', isolated(visible(answer.label)),
         '. Bound ' + myriads(stepsDown(answer.bound, 10000)) + '; more than ' +
@@ -280,6 +314,8 @@ class Side {
           ' is needed for one word' + (q < .5 ? '' : ', and no bound is enough for all') + '.']);
   }
 }
+
+/* ------------------------------------------------------------------ edits and groups */
 
 /* What a server with --delete or --groups certifies beside synonyms. */
 const KINDS = {any: 'put in, taken out or replaced', replace: 'replaced', insert: 'put in', delete: 'taken out'};
@@ -289,8 +325,62 @@ function editsOf(answer) {
     : ' words, numbers or marks ') + KINDS[model.edit_kind] + '.';
 }
 
-/* What is asked about, and votes. */
-const unit = () => model && model.groups ? 'groups' : 'draws';
+/* What the next edit would need, where fewer are certified than the server was asked for. */
+function editsMissing(answer, certificate) {
+  const next = (answer.edits || 0) + 1, q = certificate.q_edits && certificate.q_edits[next];
+  if (!model.edit_kind || next > model.edits || q == null) return '';
+  return ' For ' + whole(next) + (next === 1 ? ' edit ' : ' edits ') + (q < .5 ? 'the bound, ' +
+    myriads(stepsDown(answer.bound, 10000)) + ', would have to be above ' + myriads(5000 + stepsUp(q, 10000)) + '.'
+    : 'no bound is enough.');
+}
+
+/* Votes that a lead must exceed for so many edits (docs/groups.md), and the most edits that one allows. */
+const PER_EDIT = {any: 4, replace: 4, insert: 2, delete: 2};
+const withstood = (lead, kind) => Math.min(64, Math.max(0, Math.ceil(lead / PER_EDIT[kind]) - 1));
+const votesOf = n => whole(n) + (n === 1 ? ' vote' : ' votes');
+
+/* How many edits of each kind a lead allows, as words. */
+function withstands(lead) {
+  const any = withstood(lead, 'any'), one = withstood(lead, 'insert');
+  const tokens = n => whole(n) + (n === 1 ? ' word, number or mark' : ' words, numbers or marks');
+  return 'A lead of ' + votesOf(lead) + ' withstands ' + (one ? (any ? tokens(any) + ' ' + KINDS.any + ', or ' : '') +
+    (any ? whole(one) + ' that are only put in, or only taken out' : tokens(one) + ' put in, or taken out; none replaced')
+    : 'no edit, only synonyms') + '.';
+}
+
+/* Colours the words of your text by the votes of their groups. */
+function colourGroups() {
+  const leading = original.result && original.result.answer.leading, votes = new Map(original.groups.map(v => [v.group, v.label]));
+  if (!leading || !asked.tokens) return;
+  for (const element of byId('words').querySelectorAll('[data-group]')) {
+    const label = votes.get(Number(element.dataset.group));
+    element.classList.add(label === leading ? 'for' : label === null ? 'none' : 'against');
+  }
+  byId('words').querySelector('.legend').replaceChildren(make('span', {}, 'Words, numbers and marks of groups that vote for ',
+    make('span', {class: 't for'}, isolated(visible(leading))), ', for ', make('span', {class: 't against'}, 'another class'),
+    original.groups.some(vote => vote.label === null) ? make('span', {}, ', for ', make('span', {class: 't none'}, 'none')) : '',
+    '; those in bold have synonyms.'));
+}
+
+/* Shows which words are in a group, until it is asked again. */
+function light(group, button) {
+  const on = button.getAttribute('aria-pressed') === 'false';
+  for (const other of document.querySelectorAll('.groups button')) other.setAttribute('aria-pressed', String(on && other === button));
+  for (const element of byId('words').querySelectorAll('[data-group]'))
+    element.classList.toggle('lit', on && Number(element.dataset.group) === group);
+}
+
+const GROUPS = 100; /* that are listed */
+
+/* One group in the list: what it reads, and its vote. */
+function groupRow({group, count, label, text}, leading) {
+  const name = text ? make('button', {type: 'button', class: 'press', 'aria-pressed': 'false',
+    onclick: event => light(group, event.currentTarget)}, 'group ' + group)
+    : make('span', {class: 'soft'}, whole(count) + (count === 1 ? ' group' : ' groups') + ' without words');
+  return make('li', {}, name, make('span', {class: 't ' + (label === leading ? 'for' : label === null ? 'none' : 'against')},
+    label === null ? 'no class' : isolated(visible(label))), make('span', {class: 'read', dir: 'auto', lang: ''}, visible(text)));
+}
+
 const isRemote = () => model && ['exec', 'http', 'callback'].includes(model.model.arch);
 const original = new Side('original'), changed = new Side('changed'), second = new Side('second', {model: 'second'});
 
@@ -303,14 +393,15 @@ function dressed(synonym, pattern) {
     : pattern === 'title' ? first.toUpperCase() + rest.join('') : synonym;
 }
 
-/* The text in pieces: each(piece, word or null, number). */
+/* The text in pieces: each(piece, word or null, number, group). Where groups vote, numbers and marks are pieces too. */
 function walk(each) {
-  let at = 0;
-  asked.words.forEach((word, number) => {
-    each(asked.text.slice(at, word.utf16[0]), null, -1);
-    each(asked.text.slice(...word.utf16), word, number);
-    at = word.utf16[1];
-  });
+  let at = 0, next = 0;
+  for (const {utf16, group} of asked.tokens || asked.words) {
+    const word = asked.words[next], same = word && String(word.utf16) === String(utf16);
+    each(asked.text.slice(at, utf16[0]), null, -1);
+    each(asked.text.slice(...utf16), same ? word : null, same ? next++ : -1, group);
+    at = utf16[1];
+  }
   each(asked.text.slice(at), null, -1);
 }
 
@@ -323,12 +414,15 @@ function changedText() {
 function showWords() {
   const said = make('p', {class: 'said', dir: 'auto', lang: ''});
   let first = true;
-  walk((piece, word, number) => {
-    if (!word || word.slot === null) { said.append(visible(piece)); return; }
+  walk((piece, word, number, group) => {
+    if (!word || word.slot === null) {
+      said.append(group == null ? visible(piece) : make('span', {class: 't', 'data-group': group}, visible(piece)));
+      return;
+    }
     const unread = original.start && word.slot >= original.start.visible;
     const level = levelOf(Math.floor(word.overlap * 10000));
-    said.append(make('span', {class: 'w o' + level + (unread ? ' unread' : ''), role: 'button',
-      tabindex: first ? 0 : -1, 'data-word': number}, visible(piece)));
+    said.append(make('span', {class: 'w ' + (group == null ? 'o' + level : 't') + (unread ? ' unread' : ''), role: 'button',
+      tabindex: first ? 0 : -1, 'data-word': number, 'data-group': group}, visible(piece)));
     first = false;
   });
   said.addEventListener('click', event => { if (event.target.dataset.word) showSynonyms(event.target); });
@@ -340,9 +434,9 @@ function showWords() {
     } else moveWord(event);
   });
   const panel = make('div', {id: 'word'}, make('p', {class: 'soft'}, asked.slots
-    ? 'Choose a coloured word, by click or with arrow keys and Enter, and put a synonym in its place.'
+    ? 'Choose a ' + (asked.tokens ? 'bold' : 'coloured') + ' word, by click or with arrow keys and Enter, and put a synonym in its place.'
     : 'No word of this text has synonyms.'));
-  byId('words').replaceChildren(legend(), said, panel);
+  byId('words').replaceChildren(asked.tokens ? make('div', {class: 'legend'}) : legend(), said, panel);
 }
 
 function showSynonyms(element) {
@@ -358,15 +452,17 @@ function showSynonyms(element) {
   };
   option(word.key, 'as it was');
   for (const synonym of entry.synonyms)
-    option(synonym.word, 's = ' + myriads(stepsDown(synonym.overlap, 10000)) + (synonym.word === entry.worst ? ', worst' : ''));
+    option(synonym.word, asked.tokens ? 'same group'
+      : 's = ' + myriads(stepsDown(synonym.overlap, 10000)) + (synonym.word === entry.worst ? ', worst' : ''));
   list.addEventListener('keydown', event => { if (event.key === 'Escape') element.focus(); });
   const draws = entry.draws.slice(0, 40).map(drawn => drawn.word).join(', ') +
     (entry.draw_count > 40 ? ' and ' + whole(entry.draw_count - 40) + ' more' : '');
   const more = entry.synonym_count > entry.synonyms.length
     ? '; ' + whole(entry.synonym_count) + ' synonyms, of which the first:' : '';
   byId('word').replaceChildren(make('strong', {}, isolated(visible(word.key))),
-    make('span', {class: 'soft'}, ' overlap s = ' + myriads(stepsDown(entry.overlap, 10000)) + more), list,
-    make('p', {class: 'soft'}, 'drawn from ' + whole(entry.draw_count) +
+    make('span', {class: 'soft'}, (asked.tokens ? ' is in group ' + element.dataset.group
+      : ' overlap s = ' + myriads(stepsDown(entry.overlap, 10000))) + more), list,
+    make('p', {class: 'soft'}, asked.tokens ? 'which reads it, and each of these, as ' : 'drawn from ' + whole(entry.draw_count) +
       (entry.draw_count === 1 ? ' word: ' : ' words: '), isolated(visible(draws))));
 }
 
@@ -484,7 +580,7 @@ function claimOf({answer}) {
   if (answer.label === null) return ['no clear answer'];
   return [isolated(visible(answer.label)), answer.radius === 'all' ? ', certified whatever words are exchanged'
     : answer.radius ? ', certified for up to ' + whole(answer.radius) + (answer.radius === 1 ? ' word' : ' words')
-      : ', not certified'];
+      : ', not certified', answer.edits ? ' and with up to ' + whole(answer.edits) + (answer.edits === 1 ? ' edit' : ' edits') : ''];
 }
 
 function compareModels() {
@@ -535,13 +631,16 @@ function readTerms() {
   return terms;
 }
 
+const drawsNothing = () => model.method === 'ibp' || model.method === 'groups';
+
 function showTerms() {
   byId('radius').placeholder = String(model.radius);
   byId('delta').placeholder = String(model.delta);
   byId('n').placeholder = String(model.n);
   byId('delta-part').querySelector('.most').textContent = String(model.delta);
   byId('n-part').querySelector('.most').textContent = whole(model.n);
-  byId('delta-part').hidden = byId('n-part').hidden = model.method === 'ibp' || Boolean(model.groups);
+  byId('delta-part').hidden = byId('n-part').hidden = drawsNothing();
+  byId('terms').querySelector('summary').textContent = drawsNothing() ? 'Radius' : 'Radius, delta and draws';
 }
 
 /* ------------------------------------------------------------------ examples, links, files */
@@ -572,7 +671,7 @@ async function share() {
 
 /* What the server said of the text, and of the changed one, with what it says of itself. */
 function save() {
-  const side = ({result}, text) => result ? {text, ...result} : null;
+  const side = ({result, groups}, text) => result ? {text, ...result, ...model.groups && {groups}} : null;
   const content = JSON.stringify({model, terms: asked.terms, original: side(original, asked.text),
     second: side(second, asked.text), changed: changes.size ? side(changed, changedText()) : null}, null, 1) + '\n';
   const address = URL.createObjectURL(new Blob([content], {type: 'application/json'}));
@@ -615,7 +714,7 @@ async function ask(event) {
     if (!model) await readModel();
     const terms = readTerms(), words = await (await request('v1/words', {text})).json();
     if (ask.last !== mine) return;
-    asked = {text, terms, words: words.words, lexicon: words.lexicon, slots: words.slots};
+    asked = {text, terms, words: words.words, tokens: words.tokens, lexicon: words.lexicon, slots: words.slots};
     byId('sides').hidden = false;
     showFold(text, words.fold);
     showWords();
@@ -623,6 +722,7 @@ async function ask(event) {
     askSecond(text);
     if (await original.ask(text)) {
       if (original.start && original.start.visible < asked.slots) showWords(); /* some are never read */
+      colourGroups();
       showChanged();
       compare();
       compareModels();
@@ -640,19 +740,31 @@ function showSize() {
   byId('size').className = bytes > most ? 'over' : 'soft';
 }
 
+/* What the server does, in a few words. */
+function methodWords() {
+  const upTo = model.edit_kind && 'up to ' + whole(model.edits) + (model.edits === 1 ? ' edit is' : ' edits are') + ' certified.';
+  if (model.method === 'ibp') return 'Method: interval bounds on the model itself.';
+  if (model.groups) return 'Method: votes of ' + whole(model.groups) + (model.groups === 1 ? ' group; ' : ' groups; ') + upTo;
+  return 'Method: ' + model.method + ', at most ' + whole(model.n) + (model.n === 1 ? ' draw' : ' draws') + ', delta ' + model.delta + '.' +
+    (!model.edit_kind ? '' : ' Draws delete words' + (typeof model.delete === 'number' ? ' with chance ' + model.delete.toFixed(3)
+      : ' by the length of the text (' + model.delete + ')') + '; ' + upTo);
+}
+
+const ABOUT = {
+  ibp: 'The model answers, and interval bounds prove how much it leads whatever words of your text are exchanged for their synonyms.',
+  groups: 'The classifier answers by a vote: every word, number and mark of your text is in one of so many groups, ' +
+    'the model reads each group alone, and the groups vote. Synonyms are in the same group. A certificate says how much ' +
+    'anybody may change without changing the answer.',
+};
+
 async function readModel() {
   model = await (await request('v1/model')).json();
   byId('model').textContent = 'Model: ' + model.model.arch + '. Classes: ' +
     visible(model.labels.join(', ')).slice(0, 200) + '. Kernel: ' + model.lexicon.kernel + ', ' +
-    whole(model.lexicon.words) + ' words. ' +
-    (model.method === 'ibp' ? 'Method: interval bounds on the model itself.'
-      : model.groups ? 'Method: the vote of ' + whole(model.groups) +
-        (model.groups === 1 ? ' group' : ' groups') + ' of words'
-      : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, delta ' + model.delta + '.') +
-    (!model.edit_kind ? '' : (model.groups ? '' : ' Draws delete words' + (typeof model.delete === 'number'
-      ? ' with chance ' + model.delete.toFixed(3) : ' by the length of the text (' + model.delete + ')')) +
-      '; up to ' + whole(model.edits) + (model.edits === 1 ? ' edit is' : ' edits are') + ' certified.') +
+    whole(model.lexicon.words) + ' words. ' + methodWords() +
     (model.second ? ' Second model: ' + model.second.arch + ', ' + visible(model.second.name).slice(0, 100) + '.' : '');
+  if (ABOUT[model.method]) byId('about').textContent = ABOUT[model.method];
+  for (const plot of document.querySelectorAll('svg.plot')) plot.toggleAttribute('hidden', drawsNothing());
   byId('second').hidden = !model.second;
   byId('sides').classList.toggle('three', Boolean(model.second));
   showTerms();

@@ -27,6 +27,18 @@ static const char *keep(cmp_config *c, json_t *string)
     return json_string_value(string);
 }
 
+/* A number as it would be typed: the shortest that reads as the same. */
+static const char *keep_number(cmp_config *c, const json_t *value)
+{
+    char text[40];
+    for (int digits = 1; json_is_real(value) && digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, json_real_value(value));
+        if (strtod(text, NULL) == json_real_value(value)) break;
+    }
+    if (json_is_integer(value)) snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+    return keep(c, json_string(text));
+}
+
 /* A path is relative to the configuration, unless it begins with a variable of the environment. */
 static safer_status resolve(const char **out, cmp_config *c, const char *text, const char *where, safer_error *error)
 {
@@ -77,10 +89,8 @@ static safer_status set_option(cmp_config *c, const cli_option *o, const json_t 
         *(int *)o->target = json_is_true(value);
         return SAFER_OK;
     case CLI_STRING: /* also one that is a number most of the time */
-        if (!json_is_string(value) && !json_is_integer(value)) return fail(c, error, "%s: a string is expected", where);
-        *(const char **)o->target = json_is_string(value)
-                                        ? json_string_value(value)
-                                        : keep(c, json_sprintf("%lld", (long long)json_integer_value(value)));
+        if (!json_is_string(value) && !json_is_number(value)) return fail(c, error, "%s: a string is expected", where);
+        *(const char **)o->target = json_is_string(value) ? json_string_value(value) : keep_number(c, value);
         return SAFER_OK;
     case CLI_CHOICE: return set_choice(c, o, value, where, error);
     case CLI_PATH:
@@ -210,6 +220,7 @@ static safer_status read_lexicon(cmp_corpus *out, cmp_config *c, const json_t *v
         cli_import_options(&options, &out->build);
     else
         cli_build_options(&options, &out->build);
+    cli_fold_option(&options, &out->build);
     safer_status status = read_object(c, value, where, &options, error);
     if (status == SAFER_OK && !out->imports && !out->build.options.vectors)
         status = fail(c, error, "%s: \"vectors\", \"table\" or \"wordnet\" is missing: where the synonyms come from",
@@ -292,33 +303,41 @@ static safer_status read_model(cmp_setup *out, cmp_config *c, const json_t *valu
 }
 
 /* What the defence says about certificates, and whether its parts go together. */
-static safer_status finish_defense(cmp_setup *out, cmp_config *c, const char *method, const char *where,
+static safer_status finish_defense(cmp_setup *out, cmp_config *c, cli_certify_flags *flags, const char *where,
                                    safer_error *error)
 {
-    if (!method && out->training.defense) method = "ibp";
-    if (!method && out->kernel) method = safer_method_name(out->certify.method);
-    out->certifies = method != NULL;
-    if (!method) return SAFER_OK;
-    safer_method number;
-    safer_status status = safer_method_parse(&number, method, error);
+    safer_certify_options *o = &flags->options;
+    safer_error inner = {0};
+    const char *usual = safer_method_name(o->method);
+    if (!flags->method && out->training.defense) flags->method = "ibp";
+    if (!flags->method && flags->groups) flags->method = "groups";
+    out->certifies = flags->method || out->kernel;
+    if (!flags->method) flags->method = usual;
+    safer_status status = safer_method_parse(&o->method, flags->method, error);
     if (status != SAFER_OK) return status;
-    if (number == SAFER_METHOD_GROUPS) return fail(c, error, "%s: compare has no votes of groups", where);
-    out->certify.method = number;
-    if (number != SAFER_METHOD_IBP && !out->kernel)
-        return fail(c, error, "%s: \"kernel\" is missing: %s certifies a smoothed model", where, method);
-    if (out->kernel && (number == SAFER_METHOD_IBP || out->training.defense))
+    if (out->kernel && (o->method == SAFER_METHOD_IBP || out->training.defense))
         return fail(c, error, "%s: a kernel is for smoothing, not for interval bounds", where);
+    if (cli_edits_finish(flags, &inner) != SAFER_OK) return fail(c, error, "%s: %.500s", where, cli_message(&inner));
+    if (!out->kernel && o->method == SAFER_METHOD_GROUPS)
+        return fail(c, error, "%s: \"kernel\" is missing: representative or component, whose synonyms share a group",
+                    where);
+    if (!out->kernel && (cli_deletes(o->deletion) || (out->certifies && o->method != SAFER_METHOD_IBP)))
+        return fail(c, error, "%s: \"kernel\" is missing: %s certifies a smoothed model", where, flags->method);
+    out->training.options.deletion = o->deletion;
     return SAFER_OK;
 }
 
-/* What a training depends on: the model's options, and the defence's where it has any. */
+/* What a training depends on: the model's options, and the defence's where it has any, with what its draws delete. */
 static safer_status training_given(json_t **given, cmp_setup *s, const json_t *model, const json_t *defense,
                                    safer_error *error)
 {
     cli_options options = {0};
+    cli_certify_flags flags = cli_certify_default();
     cli_arch_option(&options, &s->training);
     cli_train_options(&options, &s->training);
     cli_defense_options(&options, &s->training);
+    cli_add_string(&options, "delete", &flags.deletion, NULL, NULL);
+    cli_add_uint(&options, "groups", &flags.groups, NULL, NULL);
     *given = json_object();
     safer_status status = add_given(*given, model, &options, error);
     if (status == SAFER_OK) status = add_given(*given, defense, &options, error);
@@ -373,17 +392,18 @@ safer_status cmp_setup_read(cmp_setup *out, cmp_config *c, const cmp_cell *cell,
     cli_add_string(&options, "kernel", &out->kernel, NULL, NULL);
     cli_defense_options(&options, &out->training);
     cli_test_options(&options, &flags);
+    cli_edit_options(&options, &flags);
     cli_train_options(&options, &out->training);
     snprintf(where, sizeof where, "defenses.%s", cell->defense);
     if (status == SAFER_OK) status = read_object(c, defense, where, &options, error);
+    if (status == SAFER_OK) status = cli_train_finish(&out->training, error);
+    if (status == SAFER_OK) status = finish_defense(out, c, &flags, where, error);
     out->certify = flags.options;
     out->certify.radius = c->radius;
     out->certify.seed = c->seed;
     out->certify.threads = out->training.options.threads = cli_settings()->threads;
     out->certify.progress = out->training.options.progress = *cli_progress();
     out->training.options.resume = 1;
-    if (status == SAFER_OK) status = cli_train_finish(&out->training, error);
-    if (status == SAFER_OK) status = finish_defense(out, c, flags.method, where, error);
     if (status == SAFER_OK && given)
         status = out->is_ready ? ready_given(given, out, model, error)
                                : training_given(given, out, model, defense, error);
@@ -407,7 +427,6 @@ safer_status cmp_attack_read(cmp_attack *out, cmp_config *c, const char *data, c
     cli_add_uint(&options, "limit", &out->data.limit, NULL, NULL);
     cli_search_options(&options, &out->options);
     cli_vote_options(&options, &out->options);
-    cli_add_real(&options, "delete", &out->options.deletion.chance, NULL, NULL);
     snprintf(where, sizeof where, "attacks.%s", attack);
     status = read_object(c, object, where, &options, error);
     if (status != SAFER_OK) return status;

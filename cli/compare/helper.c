@@ -85,6 +85,7 @@ static safer_status do_attack(helper *h, const char *name, safer_error *error)
     safer_status status = cmp_attack_read(&attack, h->config, h->cell->data, name, error);
     if (status != SAFER_OK) return status;
     attack.options.smoothed = h->setup.kernel != NULL;
+    attack.options.deletion = h->setup.certify.deletion;
     attack.options.crew = h->crew;
     return safer_attack(&nothing, NULL, 0, h->model, h->lexicon, NULL, &attack.options, error);
 }

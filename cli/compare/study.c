@@ -230,6 +230,33 @@ static json_t *radius_json(size_t radius)
     return radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)radius);
 }
 
+/* Into the object: what draws delete, or how many groups vote; nothing where neither is asked for. */
+static void set_deletion(json_t *with, safer_deletion d)
+{
+    if (d.groups)
+        cli_set(with, "groups", json_integer((json_int_t)d.groups));
+    else if (cli_deletes(d))
+        cli_set(with, "delete", cli_deletion_json(d));
+}
+
+/* All that the records of a certificate depend on. */
+static json_t *certify_with(const work *w, const safer_certify_options *o)
+{
+    const safer_data *texts = w->study->test;
+    json_t *with = json_pack("{s:O, s:o, s:o, s:o, s:s}", "model", w->model_with, "lexicon",
+                             lexicon_digest(lexicon_of(w)), "data", json_string(safer_data_sha256(texts)), "radius",
+                             radius_json(o->radius), "method", safer_method_name(o->method));
+    if (o->method != SAFER_METHOD_IBP) cli_set(with, "seed", json_integer((json_int_t)o->seed));
+    if (o->method != SAFER_METHOD_IBP && o->method != SAFER_METHOD_GROUPS)
+        cli_extend(with, json_pack("{s:I, s:I, s:f, s:f}", "n", (json_int_t)o->n, "n0",
+                                   (json_int_t)(o->n0 ? o->n0 : o->n), "delta", o->delta, "alpha", o->alpha));
+    if (cli_deletes(o->deletion))
+        cli_extend(with, json_pack("{s:I, s:s}", "edits", (json_int_t)o->edits, "edit-kind",
+                                   safer_edit_kind_name(o->edit_kind)));
+    set_deletion(with, o->deletion);
+    return with;
+}
+
 static safer_status certify(work *w, safer_error *error)
 {
     study *s = w->study;
@@ -238,13 +265,7 @@ static safer_status certify(work *w, safer_error *error)
     int done;
     snprintf(file, sizeof file, "%s.jsonl", w->cell->name);
     cmp_folder_file(path, sizeof path, s->folder, file);
-    json_t *with = json_pack("{s:O, s:o, s:o, s:o, s:s}", "model", w->model_with, "lexicon",
-                             lexicon_digest(lexicon_of(w)), "data", json_string(safer_data_sha256(s->test)), "radius",
-                             radius_json(o->radius), "method", safer_method_name(o->method));
-    if (o->method != SAFER_METHOD_IBP)
-        cli_extend(with, json_pack("{s:I, s:I, s:f, s:f, s:I}", "n", (json_int_t)o->n, "n0",
-                                   (json_int_t)(o->n0 ? o->n0 : o->n), "delta", o->delta, "alpha", o->alpha, "seed",
-                                   (json_int_t)o->seed));
+    json_t *with = certify_with(w, o);
     safer_status status = cmp_folder_begin(s->folder, file, with, &done, error);
     json_decref(with);
     if (status == SAFER_OK && !done) status = announce(w, NULL, error);
@@ -263,11 +284,16 @@ static safer_status certify(work *w, safer_error *error)
 /* All that an attack's records depend on. */
 static json_t *attack_with(const work *w, const safer_attack_options *o, const safer_data *texts)
 {
-    return json_pack("{s:O, s:o, s:o, s:o, s:s, s:b, s:I, s:f, s:I, s:i, s:i, s:i, s:I}", "model", w->model_with,
-                     "lexicon", lexicon_digest(lexicon_of(w)), "data", json_string(safer_data_sha256(texts)), "radius",
-                     radius_json(o->radius), "method", safer_attack_method_name(o->method), "smoothed", o->smoothed,
-                     "n", (json_int_t)o->n, "alpha", o->alpha, "max-queries", (json_int_t)o->max_queries, "population",
-                     o->population, "iterations", o->iterations, "tries", o->tries, "seed", (json_int_t)o->seed);
+    json_t *with = json_pack("{s:O, s:o, s:o, s:o, s:s, s:b, s:I, s:f, s:I, s:i, s:i, s:i, s:I}", "model",
+                             w->model_with, "lexicon", lexicon_digest(lexicon_of(w)), "data",
+                             json_string(safer_data_sha256(texts)), "radius", radius_json(o->radius), "method",
+                             safer_attack_method_name(o->method), "smoothed", o->smoothed, "n", (json_int_t)o->n,
+                             "alpha", o->alpha, "max-queries", (json_int_t)o->max_queries, "population", o->population,
+                             "iterations", o->iterations, "tries", o->tries, "seed", (json_int_t)o->seed);
+    if (o->method == SAFER_ATTACK_INSERT || o->method == SAFER_ATTACK_OUTOFLIST)
+        cli_set(with, "words", json_integer((json_int_t)o->words));
+    set_deletion(with, o->deletion);
+    return with;
 }
 
 /* Attacks what would be deployed: the smoothed classifier where there is a kernel. */
@@ -288,6 +314,7 @@ static safer_status attack(work *w, size_t which, safer_error *error)
     const safer_data *texts = own ? own : s->test;
     if (status == SAFER_OK) {
         a.options.smoothed = w->smoothing != NULL;
+        a.options.deletion = w->setup.certify.deletion;
         a.options.crew = s->crew;
         json_t *with = attack_with(w, &a.options, texts);
         status = cmp_folder_begin(s->folder, file, with, &done, error);

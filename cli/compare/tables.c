@@ -17,9 +17,17 @@ static const safer_run *run_of(const cmp_cell *cell, const char *attack)
     return attack ? NULL : cell->certified;
 }
 
-/* The pairs of one data set, by certificates (attack NULL) or by one attack. */
+/* Whether a certificate of one cell is about the same edits as that of another. */
+static int is_about_same(const cmp_cell *a, const cmp_cell *b)
+{
+    const safer_summary *x = safer_run_certified(a->certified), *y = safer_run_certified(b->certified);
+    return x->edits == y->edits && x->edit_kind == y->edit_kind;
+}
+
+/* The pairs of one data set, by certificates about the same edits as those of `like` or, where it is NULL, by one
+ * attack. */
 static safer_status add_pairs(cmp_pairs *out, const cmp_config *config, const char *data, const char *attack,
-                              safer_error *error)
+                              const cmp_cell *like, safer_error *error)
 {
     const size_t most = config->cell_count, pairs = most * (most - 1) / 2;
     const cmp_cell **cells = calloc(most, sizeof *cells);
@@ -32,7 +40,7 @@ static safer_status add_pairs(cmp_pairs *out, const cmp_config *config, const ch
     for (size_t i = 0; i < most; i++) {
         const cmp_cell *cell = &config->cells[i];
         const safer_run *run = strcmp(cell->data, data) == 0 ? run_of(cell, attack) : NULL;
-        if (!run) continue;
+        if (!run || (like && !is_about_same(cell, like))) continue;
         cells[count] = cell;
         runs[count++] = run;
     }
@@ -51,6 +59,22 @@ static safer_status add_pairs(cmp_pairs *out, const cmp_config *config, const ch
     return status;
 }
 
+/* The pairs of one data set by certificates: cells whose certificates are about other edits are not compared. */
+static safer_status add_certified(cmp_pairs *out, const cmp_config *config, const char *data, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    for (size_t i = 0; i < config->cell_count && status == SAFER_OK; i++) {
+        const cmp_cell *cell = &config->cells[i];
+        int seen = !cell->certified || strcmp(cell->data, data) != 0;
+        for (size_t k = 0; k < i && !seen; k++) {
+            const cmp_cell *other = &config->cells[k];
+            seen = other->certified && strcmp(other->data, data) == 0 && is_about_same(other, cell);
+        }
+        if (!seen) status = add_pairs(out, config, data, NULL, cell, error);
+    }
+    return status;
+}
+
 safer_status cmp_pairs_make(cmp_pairs *out, const cmp_config *config, safer_error *error)
 {
     const char *data, *attack;
@@ -58,9 +82,9 @@ safer_status cmp_pairs_make(cmp_pairs *out, const cmp_config *config, safer_erro
     safer_status status = SAFER_OK;
     json_object_foreach(json_object_get(config->root, "data"), data, value)
     {
-        if (status == SAFER_OK) status = add_pairs(out, config, data, NULL, error);
+        if (status == SAFER_OK) status = add_certified(out, config, data, error);
         json_object_foreach(attacks, attack, ignored) if (status == SAFER_OK)
-            status = add_pairs(out, config, data, attack, error);
+            status = add_pairs(out, config, data, attack, NULL, error);
     }
     return status;
 }
@@ -102,6 +126,25 @@ static figures figures_of(const cmp_cell *cell)
         if (!f.texts) f.texts = a->texts;
     }
     return f;
+}
+
+/* What a cell's certificates are about beside synonyms: the summary of its run; NULL: no edits, or no cell. */
+static const safer_summary *edits_of(const cmp_cell *cell)
+{
+    const safer_summary *s = cell && cell->certified ? safer_run_certified(cell->certified) : NULL;
+    return s && s->edits ? s : NULL;
+}
+
+/* "2", or "2 replace" where an edit is not of any kind. */
+static void write_edits(char *out, const cmp_cell *cell)
+{
+    const safer_summary *s = edits_of(cell);
+    if (!s)
+        strcpy(out, "-");
+    else if (s->edit_kind == SAFER_EDITS_ANY)
+        snprintf(out, 200, "%zu", s->edits);
+    else
+        snprintf(out, 200, "%zu %s", s->edits, safer_edit_kind_name(s->edit_kind));
 }
 
 static figure held_of(const cmp_cell *cell, const figures *f, const char *attack)
@@ -186,8 +229,9 @@ static void write_interval(char *out, figure f)
 
 static grid cells_grid(const cmp_config *config)
 {
-    static const char *const heads[] = {
-        "data", "model", "defense", "texts", "clean", "smoothed", "certified and answered", "95%", "certified"};
+    static const char *const heads[] = {"data",  "model",    "defense",  "texts",
+                                        "edits", "clean",    "smoothed", "certified and answered",
+                                        "95%",   "certified"};
     enum { FIXED = sizeof heads / sizeof *heads };
     json_t *attacks = json_object_get(config->root, "attacks"), *ignored;
     const char *attack;
@@ -202,11 +246,12 @@ static grid cells_grid(const cmp_config *config)
         snprintf(put(&g, r, 1), 200, "%s", cell->model);
         snprintf(put(&g, r, 2), 200, "%s", cell->defense);
         snprintf(put(&g, r, 3), 200, "%s", f.texts ? cli_count(f.texts) : "-");
-        write_percent(put(&g, r, 4), f.clean);
-        write_percent(put(&g, r, 5), f.smoothed);
-        write_percent(put(&g, r, 6), f.answered);
-        write_interval(put(&g, r, 7), f.answered);
-        write_percent(put(&g, r, 8), f.certified);
+        write_edits(put(&g, r, 4), cell);
+        write_percent(put(&g, r, 5), f.clean);
+        write_percent(put(&g, r, 6), f.smoothed);
+        write_percent(put(&g, r, 7), f.answered);
+        write_interval(put(&g, r, 8), f.answered);
+        write_percent(put(&g, r, 9), f.certified);
         json_object_foreach(attacks, attack, ignored)
         {
             snprintf(put(&g, 0, c), 200, "%s", attack);
@@ -233,6 +278,20 @@ static void write_difference(char *out, const safer_comparison *r)
              cli_percent(worse ? r->only_second - r->only_first : r->only_first - r->only_second, texts));
 }
 
+static void write_measure(char *out, const cmp_pair *p)
+{
+    const safer_summary *s = edits_of(p->first);
+    char edits[100];
+    write_edits(edits, p->first);
+    if (p->attack)
+        snprintf(out, 200, "%s", p->attack);
+    else
+        snprintf(out, 200, "certified and answered%s%s%s", s ? ", " : "", s ? edits : "",
+                 !s              ? ""
+                 : s->edits == 1 ? " edit"
+                                 : " edits");
+}
+
 static grid pairs_grid(const cmp_pairs *pairs)
 {
     static const char *const heads[] = {"data",        "measure",    "first", "second", "first only",
@@ -243,7 +302,7 @@ static grid pairs_grid(const cmp_pairs *pairs)
     for (size_t i = 0; i < pairs->count; i++) {
         const cmp_pair *p = &pairs->items[i];
         snprintf(put(&g, i + 1, 0), 200, "%s", p->first->data);
-        snprintf(put(&g, i + 1, 1), 200, "%s", p->attack ? p->attack : "certified and answered");
+        write_measure(put(&g, i + 1, 1), p);
         snprintf(put(&g, i + 1, 2), 200, "%s %s", p->first->model, p->first->defense);
         snprintf(put(&g, i + 1, 3), 200, "%s %s", p->second->model, p->second->defense);
         snprintf(put(&g, i + 1, 4), 200, "%s", cli_count(p->result.only_first));
@@ -256,14 +315,23 @@ static grid pairs_grid(const cmp_pairs *pairs)
 }
 
 static const char explanation[] =
-    "clean: the model itself; smoothed: the vote over draws; certified and answered: right, whatever the attacker\n"
-    "does, and the vote says so, with Wilson's 95% interval; certified: answered or not, the paper's figure;\n"
-    "a column for each attack: still right under it. All in per cent of the texts, none rounded up.\n"
+    "clean: the model itself; smoothed: the vote over draws, or of groups; certified and answered: right, whatever\n"
+    "the attacker does, and the vote says so, with Wilson's 95% interval; certified: answered or not, the paper's\n"
+    "figure; a column for each attack: still right under it. All in per cent of the texts, none rounded up.\n"
     "queries: of a certificate.\n";
+static const char edits_explanation[] =
+    "edits: words, numbers and marks that the attacker may put in, take out or replace besides.\n";
 static const char test_explanation[] =
     "first only, second only: texts that are certified and answered, or still right under the attack, for one of\n"
     "the two alone; difference: in points. p: McNemar's exact test on these, two-sided, without mid-p; then adjusted\n"
     "after Holm for all pairs of the same data and measure.\n";
+
+static int any_edits(const cmp_config *config)
+{
+    int any = 0;
+    for (size_t i = 0; i < config->cell_count; i++) any |= edits_of(&config->cells[i]) != NULL;
+    return any;
+}
 
 static void print_tables(FILE *out, const cmp_config *config, const cmp_pairs *pairs,
                          void (*print)(FILE *, const grid *), const char *heading)
@@ -278,7 +346,7 @@ static void print_tables(FILE *out, const cmp_config *config, const cmp_pairs *p
         fprintf(out, "%sfailed: %s %s %s: %s\n", any++ ? "" : "\n", cell->data, cell->model, cell->defense,
                 cli_message(&cell->error));
     }
-    fprintf(out, "\n%s", explanation);
+    fprintf(out, "\n%s%s", explanation, any_edits(config) ? edits_explanation : "");
     if (!pairs->count) return;
     fputc('\n', out);
     g = pairs_grid(pairs);
@@ -359,6 +427,19 @@ static json_t *attack_json(const cmp_cell *cell, size_t which, figure held, cons
     return object;
 }
 
+/* `edits`, `edit_kind` and, with `by_edits`, what is certified and answered against 1, 2 .. of them; null: no edits. */
+static void set_edits(json_t *object, const cmp_cell *cell, int by_edits)
+{
+    const safer_summary *s = edits_of(cell);
+    json_t *list = json_array();
+    for (size_t i = 0; s && i < s->edits; i++)
+        cli_append(list, cli_figure_json(s->certified_answered_edits[i], s->labelled));
+    cli_set(object, "edits", s ? json_integer((json_int_t)s->edits) : json_null());
+    cli_set(object, "edit_kind", s ? json_string(safer_edit_kind_name(s->edit_kind)) : json_null());
+    if (by_edits) cli_set(object, "certified_answered_edits", s ? json_incref(list) : json_null());
+    json_decref(list);
+}
+
 static json_t *cell_json(const cmp_cell *cell, const char *folder)
 {
     const figures f = figures_of(cell);
@@ -371,6 +452,7 @@ static json_t *cell_json(const cmp_cell *cell, const char *folder)
     cli_set(object, "certified_answered", cli_figure_json(f.answered.part, f.answered.whole));
     cli_set(object, "certified_answered_interval", cli_interval_json(f.answered.part, f.answered.whole));
     set_figure(object, "certified", f.certified);
+    set_edits(object, cell, 1);
     for (size_t i = 0; i < cell->attack_count; i++)
         if (cell->attacked[i]) cli_set(attacks, cell->attacks[i], attack_json(cell, i, f.held[i], folder));
     cli_set(object, "attacks", attacks);
@@ -389,11 +471,13 @@ json_t *cmp_json(const cmp_config *config, const cmp_pairs *pairs, const char *f
     for (size_t i = 0; i < pairs->count; i++) {
         const cmp_pair *p = &pairs->items[i];
         const safer_comparison *r = &p->result;
-        cli_append(list, json_pack("{s:s, s:s?, s:[s, s], s:[s, s], s:I, s:I, s:I, s:I, s:f, s:f}", "data",
-                                   p->first->data, "attack", p->attack, "first", p->first->model, p->first->defense,
-                                   "second", p->second->model, p->second->defense, "both", (json_int_t)r->both,
-                                   "only_first", (json_int_t)r->only_first, "only_second", (json_int_t)r->only_second,
-                                   "neither", (json_int_t)r->neither, "p_value", r->p_value, "p_holm", r->adjusted));
+        json_t *pair = json_pack("{s:s, s:s?, s:[s, s], s:[s, s], s:I, s:I, s:I, s:I, s:f, s:f}", "data",
+                                 p->first->data, "attack", p->attack, "first", p->first->model, p->first->defense,
+                                 "second", p->second->model, p->second->defense, "both", (json_int_t)r->both,
+                                 "only_first", (json_int_t)r->only_first, "only_second", (json_int_t)r->only_second,
+                                 "neither", (json_int_t)r->neither, "p_value", r->p_value, "p_holm", r->adjusted);
+        set_edits(pair, p->attack ? NULL : p->first, 0);
+        cli_append(list, pair);
     }
     return json_pack("{s:s?, s:I, s:o, s:o}", "title", config->title, "seed", (json_int_t)config->seed, "cells", cells,
                      "pairs", list);
@@ -429,6 +513,15 @@ static void put_figure(FILE *out, figure f)
     put_real(out, high);
 }
 
+static void put_edits(FILE *out, const cmp_cell *cell)
+{
+    const safer_summary *s = edits_of(cell);
+    if (s)
+        fprintf(out, ",%zu,%s", s->edits, safer_edit_kind_name(s->edit_kind));
+    else
+        fputs(",,", out);
+}
+
 static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pairs)
 {
     json_t *attacks = json_object_get(config->root, "attacks"), *ignored;
@@ -441,7 +534,7 @@ static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pa
                 measures[i]);
     json_object_foreach(attacks, name, ignored)
         fprintf(out, ",%s_texts,%s_of,%s,%s_low,%s_high", name, name, name, name, name);
-    fputs(",queries_per_text,train_seconds,certify_seconds,error\r\n", out);
+    fputs(",queries_per_text,train_seconds,certify_seconds,edits,edit_kind,error\r\n", out);
     for (size_t i = 0; i < config->cell_count; i++) {
         const cmp_cell *cell = &config->cells[i];
         const figures f = figures_of(cell);
@@ -456,6 +549,7 @@ static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pa
         else
             put_real(out, f.queries);
         fprintf(out, ",%.3f,%.3f", cell->train_seconds, cell->certify_seconds);
+        put_edits(out, cell);
         put_field(out, cell->error.status == SAFER_OK ? "" : cli_message(&cell->error));
         fputs("\r\n", out);
     }
@@ -465,7 +559,7 @@ static void print_pairs(FILE *out, const cmp_config *config, const cmp_pairs *pa
 {
     (void)config;
     fputs("data,attack,first_model,first_defense,second_model,second_defense,both,only_first,only_second,neither,"
-          "p,p_holm\r\n",
+          "p,p_holm,edits,edit_kind\r\n",
           out);
     for (size_t i = 0; i < pairs->count; i++) {
         const cmp_pair *p = &pairs->items[i];
@@ -475,6 +569,7 @@ static void print_pairs(FILE *out, const cmp_config *config, const cmp_pairs *pa
                 r->neither);
         put_real(out, r->p_value);
         put_real(out, r->adjusted);
+        put_edits(out, p->attack ? NULL : p->first);
         fputs("\r\n", out);
     }
 }

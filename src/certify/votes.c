@@ -134,9 +134,12 @@ safer_status sf_votes_enumerate(safer_workspace *w, uint64_t draws, int known, c
         for (size_t i = 0; i < count; i++) /* the sum of all weights fits: sf_enumerate_count saw to it */
             (void)sf_tally_add(&w->tally, w->answers[i],
                                sf_enumerate_weight(&w->sampler, w->visible, w->draws + i * w->sampler.width));
-        if (!w->slots.groups) SF_TRY(sf_ask_again(w, count, error));
         done += count;
         so_far.n = done;
+        if (w->slots.groups)
+            SF_TRY(sf_workspace_show(w, SF_GROUPS_ASKED, &so_far, error));
+        else
+            SF_TRY(sf_ask_again(w, count, error));
         if (done < draws) SF_TRY(sf_workspace_show(w, SF_BATCH_ASKED, &so_far, error));
     }
 done:

@@ -20,8 +20,9 @@ safer_status sf_certify_check(const safer_certify_options *options, const safer_
  * of exact certificates, after every batch of the draws that choose the prediction but the last
  * (vote_n and vote_votes are those so far) and when it was chosen, which may happen twice; after
  * every batch of the certificate's own draws (n and votes are those so far; an exact one has no
- * votes yet). Nonzero ends it with SAFER_CANCELLED. */
-typedef enum sf_moment { SF_TEXT_READ, SF_VOTE_ASKED, SF_PREDICTION_CHOSEN, SF_BATCH_ASKED } sf_moment;
+ * votes yet); and after every batch of groups, whose answers are those of the workspace's last
+ * batch, n groups having been asked. Nonzero ends it with SAFER_CANCELLED. */
+typedef enum sf_moment { SF_TEXT_READ, SF_VOTE_ASKED, SF_PREDICTION_CHOSEN, SF_BATCH_ASKED, SF_GROUPS_ASKED } sf_moment;
 
 typedef struct sf_watch {
     int (*look)(void *context, sf_moment moment, const safer_certificate *so_far, safer_workspace *workspace);

@@ -12,8 +12,7 @@ uint32_t sf_group_of(const char *token, size_t length, uint64_t key, size_t grou
     return (uint32_t)(sf_hash(token, length, key) % groups);
 }
 
-/* The group of one token. `form` is working memory. */
-static int find_group(uint32_t *out, const sf_slots *slots, const safer_lexicon *l, const sf_token *t, uint64_t key,
+int sf_group_of_token(uint32_t *out, const sf_slots *slots, const safer_lexicon *l, const sf_token *t, uint64_t key,
                       sf_buffer *form)
 {
     if (t->slot == SF_NONE) {
@@ -52,7 +51,7 @@ safer_status sf_sampler_group(sf_sampler *sampler, const sf_slots *slots, const 
         sf_grow(&sampler->parts, &sampler->part_capacity, slots->groups + 1, sizeof *sampler->parts))
         return sf_fail_memory(error);
     for (size_t t = 0; t < slots->token_count && !failed; t++)
-        failed = find_group(&sampler->group[t], slots, l, &slots->tokens[t], key, &form);
+        failed = sf_group_of_token(&sampler->group[t], slots, l, &slots->tokens[t], key, &form);
     sf_buffer_free(&form);
     if (failed) return sf_fail_memory(error);
     list_parts(sampler);

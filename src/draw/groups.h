@@ -12,6 +12,10 @@
 /* The group of a canonical form, 0 .. groups-1. */
 uint32_t sf_group_of(const char *token, size_t length, uint64_t key, size_t groups);
 
+/* The group of one token of a text that was split into groups; -1: no memory. `form` is working memory. */
+int sf_group_of_token(uint32_t *out, const sf_slots *slots, const safer_lexicon *lexicon, const sf_token *token,
+                      uint64_t key, sf_buffer *form);
+
 /* Prepares a sampler of a text that was split into groups (sf_slots_split): finds the group of every token. Then draw
  * number d of draw/enumerate.h has the tokens of the group sampler->parts[d]: first those that have any, rising; then,
  * where there are such, one without tokens, which stands for them all: its weight is their number, that of the others

@@ -208,6 +208,13 @@ static void draw_edits(sf_writer *out, const sf_report_run *runs, size_t count, 
     end(out, runs, count, sf_report_run_has_edits);
 }
 
+static const char *edits_flat(const sf_report_run *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (runs[i].summary.edits > 1) return NULL;
+    return "one edit was asked for; the figures have what is certified against it";
+}
+
 /* -------------------------------------------------------- radii of the texts */
 
 static void draw_radii(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
@@ -401,7 +408,7 @@ static const char *products_flat(const sf_report_run *runs, size_t count)
 
 const sf_plot sf_plots[] = {
     {"radius", "Certified and answered, by radius", draw_radius, NULL, radius_flat},
-    {"edits", "Certified and answered, by edits", draw_edits, sf_report_run_has_edits, NULL},
+    {"edits", "Certified and answered, by edits", draw_edits, sf_report_run_has_edits, edits_flat},
     {"accuracy", "Clean, smoothed, certified and answered", draw_accuracy, NULL, NULL},
     {"radii", "Largest certified radius", draw_radii, NULL, radii_flat},
     {"queries", "Queries per text", draw_queries, sf_report_run_has_votes, queries_flat},

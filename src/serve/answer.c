@@ -5,6 +5,7 @@
 #include "base/progress.h"
 #include "certify/answer.h"
 #include "certify/record.h"
+#include "draw/enumerate.h"
 
 #include <string.h>
 
@@ -36,12 +37,35 @@ static void tell_start(sf_job *job, const safer_certificate *c, const safer_work
 {
     json_t *q_at = json_array();
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(q_at, json_real(c->q[r]));
-    sf_job_emit(job, "start",
-                json_pack("{s:I, s:I, s:I, s:o, s:s, s:f, s:I}", "words", (json_int_t)c->words, "slots",
-                          (json_int_t)c->slots, "visible", (json_int_t)c->visible, "q_at", q_at, "method",
-                          safer_method_name(w->options.method), "delta", w->options.delta, "n",
-                          (json_int_t)w->options.n),
-                0);
+    json_t *data = json_pack("{s:I, s:I, s:I, s:o, s:s, s:f, s:I}", "words", (json_int_t)c->words, "slots",
+                             (json_int_t)c->slots, "visible", (json_int_t)c->visible, "q_at", q_at, "method",
+                             safer_method_name(w->options.method), "delta", w->options.delta, "n",
+                             (json_int_t)w->options.n);
+    json_t *q_edits = w->split ? json_array() : NULL;
+    for (size_t i = 0; w->split && i <= w->options.edits; i++) sf_json_push(&q_edits, json_real(c->q_edits[i]));
+    if (w->split) sf_json_put(&data, "q_edits", q_edits);
+    sf_job_emit(job, "start", data, 0);
+}
+
+/* What the groups that were asked last read, and what each of them answers. */
+static void tell_groups(sf_job *job, const safer_certificate *c, const safer_workspace *w)
+{
+    const uint64_t batch = w->options.batch, first = (c->n - 1) / batch * batch;
+    sf_buffer text = {0};
+    json_t *votes = json_array();
+    for (size_t i = 0; i < c->n - first; i++) {
+        const uint32_t *draw = w->draws + i * w->sampler.width;
+        sf_buffer_clear(&text);
+        const int failed = sf_slots_render(&text, &w->slots, w->lexicon, draw);
+        sf_json_push(&votes, failed
+                                 ? NULL
+                                 : json_pack("{s:I, s:I, s:o, s:s#}", "group", (json_int_t)w->sampler.parts[first + i],
+                                             "count", (json_int_t)sf_enumerate_weight(&w->sampler, w->visible, draw),
+                                             "label", label_json(w->model, w->answers[i]), "text",
+                                             text.length ? text.bytes : "", (int)text.length));
+    }
+    sf_buffer_free(&text);
+    sf_job_emit(job, "groups", votes ? json_pack("{s:o}", "votes", votes) : NULL, 0);
 }
 
 static void tell_prediction(sf_job *job, const safer_certificate *c, const safer_workspace *w)
@@ -80,6 +104,8 @@ static int look(void *context, sf_moment moment, const safer_certificate *c, saf
         tell_prediction(self->job, c, w);
     else if (moment == SF_BATCH_ASKED)
         tell_progress(self, c, w);
+    else if (moment == SF_GROUPS_ASKED)
+        tell_groups(self->job, c, w);
     return 0;
 }
 
@@ -102,7 +128,7 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
     safer_error error = {0};
     watching self = {.job = job};
     if (job->route->id == SF_ROUTE_WORDS) {
-        t->answer = sf_words_json(t->text, t->length, lexicon, workspace->options.deletion, &error);
+        t->answer = sf_words_json(t->text, t->length, lexicon, &workspace->options, &error);
         if (!t->answer) fail(job, &error);
         return 0;
     }

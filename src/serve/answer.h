@@ -12,9 +12,9 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
 /* Ends a job whose texts are all answered. */
 void sf_answer_whole(sf_job *job);
 
-/* The words of a text (POST /v1/words), with q where draws delete tokens so often; NULL on
- * failure. */
-json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexicon, safer_deletion deletion,
-                      safer_error *error);
+/* The words of a text (POST /v1/words), with q where draws delete tokens as these options say, or with the groups that
+ * they ask for; NULL on failure. */
+json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexicon,
+                      const safer_certify_options *options, safer_error *error);
 
 #endif

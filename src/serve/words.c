@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "draw/groups.h"
 #include "report/writer.h"
 #include "stats/edits.h"
 
@@ -192,24 +193,49 @@ static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon)
     return list;
 }
 
-json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexicon, safer_deletion deletion,
-                      safer_error *error)
+/* Where a piece of the folded text stands in the given one, of which `at` is the last that was looked at. */
+static place place_of(const sf_slots *slots, const char *given, place at, size_t begin, size_t end)
+{
+    const size_t from = sf_slots_origin(slots, begin), to = sf_slots_origin(slots, end);
+    place next = {.begin = from, .end = to};
+    next.from = at.to + sf_utf16_length(given + at.end, from - at.end);
+    next.to = next.from + sf_utf16_length(given + from, to - from);
+    return next;
+}
+
+/* All tokens in their order, each with its group. */
+static json_t *tokens_json(const sf_slots *slots, const char *given, const safer_lexicon *lexicon, uint64_t key)
+{
+    json_t *list = json_array();
+    sf_buffer form = {0};
+    place at = {0};
+    for (size_t t = 0; t < slots->token_count; t++) {
+        const sf_token *token = &slots->tokens[t];
+        uint32_t group = 0;
+        at = place_of(slots, given, at, token->begin, token->end);
+        const int failed = sf_group_of_token(&group, slots, lexicon, token, key, &form);
+        sf_json_push(&list, failed ? NULL
+                                   : json_pack("{s:[I, I], s:I}", "utf16", (json_int_t)at.from, (json_int_t)at.to,
+                                               "group", (json_int_t)group));
+    }
+    sf_buffer_free(&form);
+    return list;
+}
+
+json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexicon,
+                      const safer_certify_options *options, safer_error *error)
 {
     sf_slots slots = {0};
     json_t *words = json_array(), *entries = json_object(), *result = NULL;
     size_t left = LISTED_IN_ALL;
     place at = {0};
     if (sf_slots_read(&slots, lexicon, text, length, error) != SAFER_OK ||
-        sf_slots_split(&slots, deletion, error) != SAFER_OK)
+        sf_slots_split(&slots, options->deletion, error) != SAFER_OK)
         goto done;
     for (size_t i = 0; i < slots.word_count; i++) {
         const sf_text_word *w = &slots.words[i];
         const char *key = slots.keys.bytes + w->key;
-        const size_t before = at.end, begin = sf_slots_origin(&slots, w->begin), end = sf_slots_origin(&slots, w->end);
-        at.from = at.to + sf_utf16_length(text + before, begin - before);
-        at.to = at.from + sf_utf16_length(text + begin, end - begin);
-        at.begin = begin;
-        at.end = end;
+        at = place_of(&slots, text, at, w->begin, w->end);
         sf_json_push(&words, word_json(&slots, w, at, lexicon));
         if (w->slot != SF_NONE && !json_object_get(entries, key))
             sf_json_put(&entries, key, entry_json(lexicon, w->word, &left));
@@ -218,6 +244,7 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
         result = json_pack("{s:O, s:O, s:I, s:o, s:o}", "words", words, "lexicon", entries, "slots",
                            (json_int_t)slots.slot_count, "q_at", q_json(&slots, lexicon), "fold",
                            fold_json(&slots, lexicon));
+    if (slots.groups) sf_json_put(&result, "tokens", tokens_json(&slots, text, lexicon, options->seed));
     if (!result) sf_fail_memory(error);
 done:
     json_decref(words);

@@ -1,6 +1,6 @@
 /* The explorer of servers that test_browser.py started: `plain` (short texts only), `slow` (a
  * program that takes its time), `hostile` (labels that try to break the page),
- * `bounds` (--method ibp), `token`, `second` (two models), `kept` (--delete keep:K), `groups`. */
+ * `bounds` (--method ibp), `token`, `second` (two models), `kept` (--delete keep:K), `groups` (--groups). */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import * as web from './browser.mjs';
@@ -151,15 +151,6 @@ export const tests = {
     await leave(page);
   },
 
-  async 'explorer: a server of groups speaks of groups, not of draws'() {
-    const page = await visit('groups');
-    assert.match(await page.textContent('#model'), /Method: the vote of 7 groups of words; up to 1 edit is certified\./);
-    assert.ok(!await page.isVisible('#n-part') && !await page.isVisible('#delta-part'));
-    await certify(page);
-    assert.doesNotMatch(await verdict(page, 'original'), /draw/);
-    await leave(page);
-  },
-
   async 'explorer: a server with edits says what it certifies'() {
     const page = await visit('edits');
     assert.match(await page.textContent('#model'), /Draws delete words with chance 0\.800; up to 1 edit is certified\./);
@@ -167,8 +158,70 @@ export const tests = {
     for (const text of facts.explorer.edits) {
       await certify(page, text);
       assert.match(await verdict(page, 'original'), /So it does with up to 1 word, number or mark taken out\./);
+      assert.ok((await page.locator('#original svg text').allTextContents()).includes('1 edit'));
     }
     await leave(page);
+  },
+
+  async 'explorer: votes of groups, what each reads, and the edits that their lead withstands'() {
+    for (const [name, options] of [['light', { viewport: { width: 1600, height: 1000 } }], ['dark', { viewport: { width: 1600, height: 1000 }, colorScheme: 'dark' }],
+      ['narrow', { viewport: { width: 400, height: 900 } }], ['narrow-dark', { viewport: { width: 400, height: 900 }, colorScheme: 'dark' }]]) {
+      const page = await visit('groups', options), text = facts.explorer.text + ' 10/10';
+      assert.match(await page.textContent('#model'), /Method: votes of 9 groups; up to 2 edits are certified\.$/);
+      assert.match(await page.textContent('#about'), /the groups vote/);
+      assert.ok(!await page.isVisible('#original svg'));
+      await ask(page, text);
+      await page.waitForSelector('#keep:not([hidden])');
+      const answer = await predict('groups', text), shown = await verdict(page, 'original');
+      const counts = Object.values(answer.shares).map(share => Math.round(9 * share)).sort((a, b) => b - a), lead = counts[0] - counts[1];
+      assert.match(await page.textContent('#original .answer'), new RegExp(`${counts[0]} of 9 groups$`));
+      assert.deepEqual((await page.locator('#original .votes output').allTextContents()).map(Number), counts);
+      assert.ok(shown.startsWith(answer.abstained ? 'Not certified.' : answer.certified ? 'Certified:' : 'Certified in part:'), shown);
+      if (answer.edits) assert.ok(shown.includes(`So it does with up to ${answer.edits} word`), shown);
+      if (!answer.certified && !answer.abstained) assert.ok(shown.includes(`The lead is ${lead} vote`), shown);
+      assert.equal(Math.min(2, Math.max(0, Math.ceil(lead / 4) - 1)), answer.edits);
+      assert.ok(!await page.isVisible('#original .groups ul'));
+      await page.click('#original .groups summary');
+      assert.match(await page.textContent('#original .groups p'), lead ? new RegExp(`^A lead of ${lead} vote`) : /^No class leads/);
+      assert.equal(await page.locator('#original .groups li').count(), answer.queries);
+      await page.locator('#original .groups button').first().click();
+      const lit = await page.locator('#words .lit').allTextContents(), read = await page.locator('#original .groups .read').first().textContent();
+      assert.ok(lit.length && lit.length === read.split(' ').length, `${lit} / ${read}`);
+      assert.equal(await page.textContent('#words .said'), text);
+      assert.equal(await page.locator('#words [data-group]:not(.for):not(.against):not(.none)').count(), 0);
+      await chooseWord(page, 0);
+      assert.match(await page.textContent('#word'), / is in group \d/);
+      await accessible(page);
+      await shot(page, 'explorer-groups-' + name, { fullPage: true });
+      await page.click('#worst');
+      await compared(page, `${answer.slots} words of`);
+      assert.match(await page.textContent('#compare'), answer.abstained ? /not clear/ : /The answer holds, as it was certified\./);
+      await page.locator('#original .groups button').first().click();
+      assert.equal(await page.locator('#words .lit').count(), 0);
+      if (name === 'light') {
+        const waiting = page.waitForEvent('download');
+        await page.click('#export');
+        const saved = JSON.parse(readFileSync(await (await waiting).path(), 'utf8'));
+        assert.deepEqual(saved.original.answer, answer);
+        assert.equal(saved.original.groups.reduce((sum, vote) => sum + vote.count, 0), 9);
+        assert.ok(await page.isVisible('#terms') && !await page.isVisible('#delta'));
+        await page.click('#share');
+        await page.waitForFunction(() => document.getElementById('kept').textContent.startsWith('The link'));
+        const other = await web.visit(await page.evaluate(() => location.href));
+        other.home = page.home;
+        await other.waitForSelector('#keep:not([hidden])');
+        assert.equal(await verdict(other, 'original'), shown);
+        await leave(other);
+      }
+      await leave(page);
+    }
+  },
+
+  async 'explorer: more edits are withstood by larger leads, none by ties'() {
+    const source = readFileSync(new URL('../../web/explorer.js', import.meta.url), 'utf8');
+    const withstood = new Function(source.split('\n').filter(line => /^const (PER_EDIT|withstood) =/.test(line)).join('\n') + '; return withstood;')();
+    for (const [lead, any, one] of [[-3, 0, 0], [0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 1], [4, 0, 1], [5, 1, 2], [8, 1, 3], [9, 2, 4], [10000, 64, 64]])
+      assert.deepEqual([withstood(lead, 'any'), withstood(lead, 'replace'), withstood(lead, 'insert'), withstood(lead, 'delete')], [any, any, one, one], String(lead));
   },
 
   async 'explorer: no share is rounded up, and no bound to the side that claims more'() {
