@@ -115,6 +115,8 @@ typedef struct safer_train_options {
     /* Every token (word, number, mark) of a draw is deleted so often: for certificates with the same `deletion`.
      * Zeros: none is. With groups every draw keeps one of so many, by another hash each time. Not with a defense. */
     safer_deletion deletion;
+    const char *arch_choice; /* a JSON object that the model's provenance gets under this name; NULL: nothing. What
+                              * safer_train_choose tried */
 } safer_train_options;
 
 typedef struct safer_train_report {
