@@ -14,8 +14,8 @@
 
 /* ------------------------------------------------------------ the report */
 
-static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r,
-                           const safer_choice *choice, const char *output)
+static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r, const safer_choice *choice,
+                           const char *output)
 {
     safer_lexicon_info info = cli_lexicon_info(lexicon);
     json_t *stages = json_array(), *ladder = json_array(), *sizes = json_array();

@@ -6,12 +6,11 @@ json_t *cli_trials_json(const safer_choice *c, const char *what)
     json_t *trials = json_array();
     for (size_t i = 0; i < c->trial_count; i++) {
         const safer_trial *t = &c->trials[i];
-        cli_append(trials,
-                   json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:f}", what, t->name, "texts",
-                             (json_int_t)t->texts, "certified_answered", (json_int_t)t->certified_answered,
-                             "smoothed_correct", (json_int_t)t->smoothed_correct, "won", (json_int_t)t->won, "lost",
-                             (json_int_t)t->lost, "p_value", t->p_value, "queries", (json_int_t)t->queries, "seconds",
-                             t->seconds));
+        cli_append(trials, json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:f}", what, t->name, "texts",
+                                     (json_int_t)t->texts, "certified_answered", (json_int_t)t->certified_answered,
+                                     "smoothed_correct", (json_int_t)t->smoothed_correct, "won", (json_int_t)t->won,
+                                     "lost", (json_int_t)t->lost, "p_value", t->p_value, "queries",
+                                     (json_int_t)t->queries, "seconds", t->seconds));
     }
     return cli_need(json_pack("{s:s?, s:I, s:I, s:I, s:o}", "untried", c->untried, "labelled", (json_int_t)c->labelled,
                               "texts", (json_int_t)c->texts, "held_out", (json_int_t)c->held_out, "trials", trials));

@@ -272,9 +272,9 @@ SAFER_API safer_status safer_verify_crew(safer_verification *out, const char *pa
 
 /* One way that was tried. */
 typedef struct safer_trial {
-    char name[16];             /* of the kernel, of the architecture */
-    size_t texts;              /* that were certified: after a part in which it is clearly worse (p 0.001) no more are */
-    size_t smoothed_correct;   /* of these */
+    char name[16];           /* of the kernel, of the architecture */
+    size_t texts;            /* that were certified: after a part in which it is clearly worse (p 0.001) no more are */
+    size_t smoothed_correct; /* of these */
     size_t certified_answered; /* of these, as in safer_summary, for any number of words */
     size_t won, lost; /* texts certified and answered by it alone, and by the best one before it alone; 0, 0 of the
                        * first */

@@ -5,8 +5,8 @@
  * keeps more of the meaning and pays with overlaps below 1. N-grams, which are trained in seconds, try them.
  *
  * Nor is an architecture: n-grams win where words alone decide, and need nothing; with vectors that were learned from
- * other texts a network knows words that are rare here. Networks without them lose to n-grams on small data, so they are
- * not tried. */
+ * other texts a network knows words that are rare here. Networks without them lose to n-grams on small data, so they
+ * are not tried. */
 #include "certify/trials.h"
 
 #include "base/deletion.h"

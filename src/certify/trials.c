@@ -261,10 +261,10 @@ json_t *sf_trials_json(const sf_trials *t)
     json_t *trials = json_array(), *out = json_object();
     for (size_t i = 0; i < choice->trial_count; i++) {
         const safer_trial *trial = &choice->trials[i];
-        sf_json_push(&trials, json_pack("{s:s, s:I, s:I, s:I, s:I}", t->what, trial->name, "texts",
-                                        (json_int_t)trial->texts, "certified_answered",
-                                        (json_int_t)trial->certified_answered, "won", (json_int_t)trial->won, "lost",
-                                        (json_int_t)trial->lost));
+        sf_json_push(&trials,
+                     json_pack("{s:s, s:I, s:I, s:I, s:I}", t->what, trial->name, "texts", (json_int_t)trial->texts,
+                               "certified_answered", (json_int_t)trial->certified_answered, "won",
+                               (json_int_t)trial->won, "lost", (json_int_t)trial->lost));
     }
     sf_json_put(&out, "data", json_string(safer_data_name(t->data)));
     sf_json_put(&out, "seed", json_integer((json_int_t)t->seed));

@@ -2,8 +2,8 @@
  *
  * The texts are cut into five parts. For each part a model learns from the other four and certifies it, so every text
  * is certified once, by a model that has not seen it, and all ways are compared text by text. The first way is taken
- * unless another one holds more, and, where the other is dearer, more than chance explains: of the texts that one of two
- * holds and the other does not, the other must win so many that an even coin would do as well in at most one of twenty
+ * unless another one holds more, and, where the other is dearer, more than chance explains: of the texts that one of
+ * two holds and the other does not, the other must win so many that an even coin would do as well in at most one of twenty
  * cases (McNemar's exact test, one-sided). A raw maximum would often take a dearer way for a handful of texts. Where
  * nothing is dearer the maximum is right: a test would stay with the first for want of texts.
  *
@@ -32,13 +32,13 @@ typedef struct sf_trials {
     const safer_progress *progress;
     safer_choice *choice;
 
-    size_t *rows;        /* (choice->texts), ascending */
-    unsigned char *part; /* of each: 0 .. SF_FOLDS - 1, or SF_FOLDS: always learned from */
+    size_t *rows;                    /* (choice->texts), ascending */
+    unsigned char *part;             /* of each: 0 .. SF_FOLDS - 1, or SF_FOLDS: always learned from */
     unsigned char *held, *best_held; /* whether each text that is held out is, of this trial and of the best, part by
                                       * part */
-    char folder[SF_TRIALS_PATH]; /* of the models; empty: there is none */
-    const char *name;      /* which is being tried, */
-    size_t number;         /* and with which part */
+    char folder[SF_TRIALS_PATH];     /* of the models; empty: there is none */
+    const char *name;                /* which is being tried, */
+    size_t number;                   /* and with which part */
     char stage[256];
 } sf_trials;
 
