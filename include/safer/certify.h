@@ -266,8 +266,8 @@ SAFER_API safer_status safer_verify_crew(safer_verification *out, const char *pa
 /* Ways to train a classifier, tried on the same labelled texts: which kernel suits a lexicon, which architecture the
  * texts. The texts of each class are dealt to five parts. For each part a model learns from the other four and certifies
  * it, so that every text is certified once, by a model that has not seen it. Text by text a way is compared with the
- * best before it. An architecture is taken instead of that one if it holds more texts; a kernel, since others than the
- * first cost more questions, if it does by more than chance (McNemar's exact test, one-sided, at 5%). */
+ * best before it, and taken instead of it if it is better by more than chance (McNemar's exact test, one-sided, at
+ * 5%). */
 #define SAFER_TRIALS 4
 
 /* One way that was tried. */

@@ -75,7 +75,6 @@ safer_status safer_lexicon_choose(safer_lexicon **out, safer_choice *choice, con
     if (status != SAFER_OK) return status;
     if (!choice) choice = &own_choice;
     sf_trials t = {.what = "kernel",
-                   .level = SF_LEVEL,
                    .data = data,
                    .seed = options.seed,
                    .threads = options.threads,
@@ -141,7 +140,6 @@ safer_status safer_train_choose(const char *output, const safer_train_options *g
     if (status != SAFER_OK) return status;
     if (!choice) choice = &own_choice;
     sf_trials t = {.what = "arch",
-                   .level = 1, /* whatever certifies most: a question to one costs as much as to another */
                    .data = o.train,
                    .seed = o.seed,
                    .threads = o.threads,

@@ -20,12 +20,12 @@
 enum { LEAST_TEXTS = 200, LEAST_OF_A_CLASS = 20 };
 
 /* A way that loses to the best so clearly is not tried further. */
-static const double hopeless = 0.001;
+static const double level = 0.05, hopeless = 0.001;
 
-int sf_trial_is_better(double *p, size_t won, size_t lost, double level)
+int sf_trial_is_better(double *p, size_t won, size_t lost)
 {
     *p = sf_sign_test_above(won, lost);
-    return won > lost && *p <= level;
+    return *p <= level;
 }
 
 /* ------------------------------------------------------------- the texts */
@@ -244,7 +244,7 @@ safer_status sf_trials_add(sf_trials *t, const char *name, const safer_lexicon *
         compare(&trial, t);
         if (sf_sign_test_above(trial.lost, trial.won) <= hopeless) break;
     }
-    const int better = !first && sf_trial_is_better(&trial.p_value, trial.won, trial.lost, t->level);
+    const int better = !first && sf_trial_is_better(&trial.p_value, trial.won, trial.lost);
     if (first || better) {
         memcpy(t->best_held, t->held, trial.texts);
         choice->best = choice->trial_count;

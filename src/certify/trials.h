@@ -2,10 +2,9 @@
  *
  * The texts are cut into five parts. For each part a model learns from the other four and certifies it, so every text
  * is certified once, by a model that has not seen it, and all ways are compared text by text. The first way is taken
- * unless another one holds more, and, where the other is dearer, more than chance explains: of the texts that one of
- * two holds and the other does not, the other must win so many that an even coin would do as well in at most one of twenty
- * cases (McNemar's exact test, one-sided). A raw maximum would often take a dearer way for a handful of texts. Where
- * nothing is dearer the maximum is right: a test would stay with the first for want of texts.
+ * unless another one is better by more than chance: of the texts that one of two holds and the other does not, the
+ * other must win so many that an even coin would do as well in at most one of twenty cases (McNemar's exact test,
+ * one-sided). A raw maximum would often take a dearer way for a handful of texts.
  *
  * What is found is a choice and no claim: a certificate does not depend on how kernel and architecture were chosen, as
  * long as they were not chosen on the texts that are certified. All is a function of texts, ways and seed. */
@@ -16,17 +15,15 @@
 
 #include <jansson.h>
 
-#define SF_LEVEL 0.05
 enum { SF_FOLDS = 5, SF_TRIALS_PATH = 4096 };
 
 /* Whether a way that holds `won` texts alone is taken instead of the best before it, which holds `lost` alone. *p is
- * the chance of so many or more with an even coin, rounded up; it is at most `level` (1: any). */
-int sf_trial_is_better(double *p, size_t won, size_t lost, double level);
+ * the chance of so many or more with an even coin, rounded up. */
+int sf_trial_is_better(double *p, size_t won, size_t lost);
 
 typedef struct sf_trials {
     const char *what; /* is tried: "kernel", "arch" */
     const safer_data *data;
-    double level; /* of the test: SF_LEVEL, or 1: more texts are enough */
     uint64_t seed;
     int threads;
     const safer_progress *progress;
