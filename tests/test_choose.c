@@ -200,7 +200,7 @@ static void test_refused_architectures(void **state)
     assert_fails(safer_train_choose("x", &o, NULL, NULL, &error), SAFER_INVALID, "encoder needs arch");
     o.bert.encoder = NULL;
     o.arch_choice = "[]";
-    assert_fails(safer_train("x", &o, NULL, &error), SAFER_INVALID, "arch_choice is not a JSON object");
+    assert_fails(safer_train("x", &o, NULL, &error), SAFER_INVALID, "what was tried is not a JSON object");
     safer_data_free(data);
 }
 

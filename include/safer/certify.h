@@ -265,7 +265,7 @@ SAFER_API safer_status safer_verify_crew(safer_verification *out, const char *pa
 
 /* Ways to train a classifier, tried on the same labelled texts: which kernel suits a lexicon, which architecture the
  * texts. The texts of each class are dealt to five parts. For each part a model learns from the other four and
- * certifies it, so that every text is certified once, by a model that has not seen it. Text by text a way is compared with
+ * certifies it: every text is certified once, by a model that has not seen it. Text by text a way is compared with
  * the best before it, and taken instead of it if it is better by more than chance (McNemar's exact test, one-sided, at
  * 5%). */
 #define SAFER_TRIALS 4
@@ -314,7 +314,7 @@ SAFER_API safer_status safer_lexicon_choose(safer_lexicon **out, safer_choice *c
 
 /* safer_train with an architecture that was found by trials on options->train: "ngram", then, with pretrained vectors
  * (cnn.vectors), "bow" and "cnn". Then it is trained on all of these texts, with options->dev if given; options->arch
- * is not looked at. What cheap architectures have no use for (an encoder, a device, a defense, resuming) is refused. Where
+ * is not looked at. What cheap architectures have no use for (encoder, device, defense, resuming) is refused. Where
  * nothing can be tried (as above; there are no vectors, or no lexicon; draws delete) it is "ngram". The model's
  * provenance has what was tried ("arch_choice"). `choice` and `report` may be NULL. */
 SAFER_API safer_status safer_train_choose(const char *output, const safer_train_options *options, safer_choice *choice,

@@ -248,7 +248,7 @@ static safer_status check_provenance(const safer_train_options *o, safer_error *
     if (!o->arch_choice) return SAFER_OK;
     safer_status status = sf_json_parse(&choice, o->arch_choice, strlen(o->arch_choice), 0, NULL);
     if (status == SAFER_MEMORY) return sf_fail_memory(error);
-    if (!json_is_object(choice)) status = sf_fail(error, SAFER_INVALID, "arch_choice is not a JSON object");
+    if (!json_is_object(choice)) status = sf_fail(error, SAFER_INVALID, "what was tried is not a JSON object");
     json_decref(choice);
     return status;
 }
