@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "data_options.h"
 #include "lexicon_options.h"
+#include "trials.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -13,27 +14,8 @@
 
 /* ------------------------------------------------------------ the report */
 
-/* What `--kernel auto` tried; null: another kernel was asked for. */
-static json_t *choice_json(const safer_kernel_choice *c)
-{
-    json_t *trials = json_array();
-    if (!c->untried && !c->trial_count) {
-        json_decref(trials);
-        return json_null();
-    }
-    for (size_t i = 0; i < c->trial_count; i++) {
-        const safer_kernel_trial *t = &c->trials[i];
-        cli_append(trials,
-                   json_pack("{s:s, s:I, s:I, s:I, s:f}", "kernel", t->kernel, "certified_answered",
-                             (json_int_t)t->certified_answered, "smoothed_correct", (json_int_t)t->smoothed_correct,
-                             "queries", (json_int_t)t->queries, "seconds", t->seconds));
-    }
-    return json_pack("{s:s?, s:I, s:I, s:I, s:o}", "untried", c->untried, "labelled", (json_int_t)c->labelled,
-                     "trained", (json_int_t)c->trained, "held_out", (json_int_t)c->held_out, "trials", trials);
-}
-
-static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r,
-                           const safer_kernel_choice *choice, const char *output)
+static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r, const safer_choice *choice,
+                           const char *output)
 {
     safer_lexicon_info info = cli_lexicon_info(lexicon);
     json_t *stages = json_array(), *ladder = json_array(), *sizes = json_array();
@@ -75,7 +57,8 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
                 json_pack("{s:I, s:I, s:I, s:I}", "frequent_words", (json_int_t)r->frequent_words, "for_frequency",
                           (json_int_t)r->filtered_for_frequency, "for_speech", (json_int_t)r->filtered_for_speech,
                           "for_rank", (json_int_t)r->filtered_for_rank));
-    if (root) cli_set(root, "kernel_choice", choice_json(choice));
+    const int chosen = choice->untried || choice->trial_count; /* else another kernel was asked for */
+    if (root) cli_set(root, "kernel_choice", chosen ? cli_trials_json(choice, "kernel") : json_null());
     if (root && r->simlex_pairs)
         cli_set(root, "simlex",
                 json_pack("{s:I, s:f, s:f, s:f}", "pairs", (json_int_t)r->simlex_pairs, "before", r->simlex_before,
@@ -118,23 +101,15 @@ static void print_set_aside(const safer_lexicon_report *r, const char *dropped)
     if (dropped) printf("dropped     named in %s, with the reasons\n", dropped);
 }
 
-static void print_choice(const safer_kernel_choice *c)
+static void print_choice(const safer_choice *c)
 {
     if (c->untried) printf("kernel      representative: %s, so no other was tried\n", c->untried);
     if (!c->trial_count) return;
-    printf("\n%skernels tried on %s, with n-grams that learned from %s others%s\n", cli_bold(), cli_texts(c->held_out),
-           cli_count(c->trained), cli_plain());
-    for (size_t i = 0; i < c->trial_count; i++) {
-        const safer_kernel_trial *t = &c->trials[i];
-        printf("  %-15s %6s%% certified and answered, %s queries per text%s\n", t->kernel,
-               cli_percent(t->certified_answered, c->held_out), cli_mean((double)t->queries / (double)c->held_out, 1),
-               i == c->best ? "   chosen" : "");
-    }
-    if (c->trained + c->held_out < c->labelled)
-        printf("  of %s labelled texts these were drawn at random\n", cli_count(c->labelled));
+    printf("\n");
+    cli_print_trials(c, "kernels", "a fifth at a time, with n-grams that learned from the others");
 }
 
-static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const safer_kernel_choice *choice,
+static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const safer_choice *choice,
                          const char *output, const char *dropped)
 {
     safer_lexicon_info info = cli_lexicon_info(lexicon);
@@ -242,7 +217,7 @@ static void list_import(cli_options *options, void *into)
 }
 
 /* With --kernel auto: puts the kernel that suits the first data set in the place of the one it has. */
-static safer_status choose(safer_lexicon **lexicon, safer_kernel_choice *choice, const cli_lexicon_flags *flags,
+static safer_status choose(safer_lexicon **lexicon, safer_choice *choice, const cli_lexicon_flags *flags,
                            safer_error *error)
 {
     const safer_lexicon_options *o = &flags->options;
@@ -250,7 +225,7 @@ static safer_status choose(safer_lexicon **lexicon, safer_kernel_choice *choice,
     safer_lexicon *chosen = NULL;
     safer_data *data = NULL;
     struct stat info;
-    *choice = (safer_kernel_choice){0};
+    *choice = (safer_choice){0};
     if (strcmp(o->kernel, "auto") != 0) return SAFER_OK;
     if (o->vocab_from_count && stat(o->vocab_from[0], &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
         choice->untried = "the data is a pipe, which cannot be read again"; /* the kernel is representative */
@@ -279,7 +254,7 @@ static int make(const cli_verb *verb, request *r, maker make_lexicon)
     safer_error error = {0};
     safer_lexicon *lexicon = NULL;
     safer_lexicon_report report;
-    safer_kernel_choice choice;
+    safer_choice choice;
     int code = CLI_DONE;
     if (!r->output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
     if (cli_lexicon_finish(&r->flags, &error) != SAFER_OK) cli_misuse(verb, "%s", cli_message(&error));

@@ -2,11 +2,14 @@
 #include "certify_options.h"
 #include "data_options.h"
 #include "train_options.h"
+#include "trials.h"
 #include "verbs.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static const char automatic[] = "auto";
 
 typedef struct request {
     const char *lexicon, *output, *dev, *deletion;
@@ -15,12 +18,16 @@ typedef struct request {
     cli_train_flags training;
 } request;
 
+static const char *archs(size_t number) { return number ? safer_arch_name((safer_arch)(number - 1)) : automatic; }
+
 static void list(cli_options *options, void *into)
 {
     request *r = into;
     *r = (request){.deletion = "0", .data = cli_data_default(), .training = cli_train_default()};
+    r->training.arch = automatic;
     cli_add_heading(options, "What");
-    cli_arch_option(options, &r->training);
+    cli_add_choice(options, "arch", &r->training.arch, archs, "NAME",
+                   "{choices} (default {default}: ngram, or what does better of ngram, bow and cnn with --vectors)");
     cli_data_options(options, &r->data);
     cli_add_path(options, "dev", &r->dev, "DATA", "texts to choose the epoch by (default: every 10th of each class)");
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "draw the texts from its kernel");
@@ -107,22 +114,36 @@ static void print_classes(const class_counts *c, const safer_data *data)
     printf("%s\n", c->count > MOST ? ", ..." : "");
 }
 
-static void print_results(const request *r, const safer_train_report *report, const class_counts *classes)
+/* Why this architecture; nothing where it was named. */
+static void print_choice(const safer_choice *choice)
+{
+    if (choice->untried) printf("ngram: %s, so no other architecture was tried\n", choice->untried);
+    cli_print_trials(choice, "architectures", "a fifth at a time, after learning from the others");
+}
+
+static json_t *choice_json(const safer_choice *choice)
+{
+    return choice->untried || choice->trial_count ? cli_trials_json(choice, "arch") : json_null();
+}
+
+static void print_results(const request *r, const safer_train_report *report, const safer_choice *choice,
+                          const class_counts *classes)
 {
     const safer_train_options *o = &r->training.options;
     const char *unit = o->arch == SAFER_ARCH_BERT ? "pieces" : o->arch == SAFER_ARCH_CHARCNN ? "characters" : "words";
     const char *arch = safer_arch_name(o->arch);
     cli_progress_clear();
     if (cli_settings()->json) {
-        cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:i, s:o}", "output",
-                                 r->output, "arch", arch, "texts", (json_int_t)report->texts, "tokens",
+        cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:i, s:o, s:o}",
+                                 "output", r->output, "arch", arch, "texts", (json_int_t)report->texts, "tokens",
                                  (json_int_t)report->tokens, "parameters", (json_int_t)report->parameters, "epochs",
                                  report->epochs, "best_epoch", report->best_epoch, "loss", report->loss, "dev_accuracy",
                                  report->dev_accuracy, "seconds", report->seconds, "tokens_per_second",
                                  report->tokens_per_second, "seed", (json_int_t)o->seed, "seeds", o->seeds, "classes",
-                                 cli_need(classes_json(classes, o->train))));
+                                 cli_need(classes_json(classes, o->train)), "arch_choice", choice_json(choice)));
         return;
     }
+    print_choice(choice);
     const char *dev = o->defense.kind ? "dev texts certified" : "dev accuracy";
     if (o->seeds > 1)
         printf("trained %s on %s (%s %s) with the seeds %llu to %llu: %s %s %s%%\n"
@@ -179,9 +200,11 @@ static int run(void *from, char **arguments, size_t count)
     safer_train_options *o = &r->training.options;
     safer_error error = {0};
     safer_train_report report;
+    safer_choice choice = {0};
     int code = CLI_DONE;
     (void)arguments, (void)count;
-    if (!r->training.arch) cli_arch_missing(&cli_train);
+    const int chooses = strcmp(r->training.arch, automatic) == 0;
+    if (chooses) r->training.arch = NULL; /* no architecture's name */
     if (!r->data.path) cli_misuse(&cli_train, "--data DATA is needed");
     cli_check_seed(o->seed, &cli_train);
     o->deletion = cli_deletion(r->deletion, r->groups, &cli_train);
@@ -189,6 +212,7 @@ static int run(void *from, char **arguments, size_t count)
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();
     if (cli_train_finish(&r->training, &error) != SAFER_OK) return cli_fail(&error);
+    if (chooses) o->arch = SAFER_ARCH_NGRAM; /* until something else is found */
     if (o->arch != SAFER_ARCH_NGRAM) cli_interrupt_again(CLI_RESUME);
     safer_lexicon *lexicon = r->lexicon ? cli_lexicon_open(r->lexicon) : NULL;
     safer_data *train = cli_data_load(&r->data, o->seed), *dev = NULL;
@@ -202,8 +226,10 @@ static int run(void *from, char **arguments, size_t count)
     class_counts classes = count_classes(train);
     warn_classes(&classes, train, dev != NULL);
     cli_fit_say(lexicon, train, 0);
-    if (safer_train(r->output, o, &report, &error) == SAFER_OK) {
-        print_results(r, &report, &classes);
+    if ((chooses ? safer_train_choose(r->output, o, &choice, &report, &error)
+                 : safer_train(r->output, o, &report, &error)) == SAFER_OK) {
+        if (choice.trial_count) safer_arch_parse(&o->arch, choice.trials[choice.best].name, NULL);
+        print_results(r, &report, &choice, &classes);
         compare_ngrams(r, &report);
     } else {
         code = cli_fail(&error);
@@ -219,11 +245,12 @@ static int run(void *from, char **arguments, size_t count)
 const cli_verb cli_train = {
     .name = "train",
     .brief = "train a classifier on texts drawn from a lexicon's kernel",
-    .usage = "--arch ngram|bow|cnn|charcnn|bert --data D [--lexicon L] [options] -o MODEL",
+    .usage = "--data D [--lexicon L] [--arch auto|ngram|bow|cnn|charcnn|bert] [options] -o MODEL",
     .summary = "Trains a classifier. With a lexicon, on texts drawn afresh from its kernel, which is\n"
                "what the smoothed classifier will ask; without, on the texts as they are. With --defense,\n"
                "on the texts as they are and on bounds of the worst that their synonyms can do.",
-    .examples = "  safer train --arch ngram --data train.tsv --lexicon imdb.lex -o ngram.safetensors\n"
+    .examples = "  safer train --data train.tsv --lexicon imdb.lex -o ngram.safetensors\n"
+                "  safer train --data train.tsv --lexicon imdb.lex --vectors glove.6B.100d.txt -o best.safetensors\n"
                 "  safer train --arch cnn --data train.tsv --dev dev.tsv --lexicon imdb.lex \\\n"
                 "      --vectors glove.6B.100d.txt --epochs 10 -o cnn.safetensors\n"
                 "  safer train --arch bert --encoder gte-small.safetensors --train-layers all --data train.tsv \\\n"

@@ -35,8 +35,8 @@ int main(void)
     SIZE(safer_figure);
     SIZE(safer_class_summary);
     SIZE(safer_summary);
-    SIZE(safer_kernel_trial);
-    SIZE(safer_kernel_choice);
+    SIZE(safer_trial);
+    SIZE(safer_choice);
     SIZE(safer_choose_options);
     SIZE(safer_verification);
     SIZE(safer_attack_options);

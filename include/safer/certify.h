@@ -5,7 +5,7 @@
 #define SAFER_CERTIFY_H
 
 #include "safer/crew.h"
-#include "safer/model.h"
+#include "safer/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -265,27 +265,34 @@ SAFER_API safer_status safer_verify_crew(safer_verification *out, const char *pa
                                          const safer_lexicon *lexicon, const safer_data *data, int threads,
                                          safer_crew *crew, const safer_progress *progress, safer_error *error);
 
-/* Which kernel suits a lexicon on labelled texts: "representative", "component" and, where a component has more words
- * than that, "topk:100" and "topk:250". */
-#define SAFER_KERNEL_TRIALS 4
+/* Ways to train a classifier, tried on the same labelled texts: which kernel suits a lexicon, which architecture the
+ * texts. The texts of each class are dealt to five parts. For each part a model learns from the other four and
+ * certifies it: every text is certified once, by a model that has not seen it. Text by text a way is compared with
+ * the best before it, and taken instead of it if it is better by more than chance (McNemar's exact test, one-sided, at
+ * 5%). */
+#define SAFER_TRIALS 4
 
-/* One kernel that was tried. */
-typedef struct safer_kernel_trial {
-    char kernel[16];
-    size_t smoothed_correct;   /* of the held-out texts */
+/* One way that was tried. */
+typedef struct safer_trial {
+    char name[16];           /* of the kernel, of the architecture */
+    size_t texts;            /* that were certified: after a part in which it is clearly worse (p 0.001) no more are */
+    size_t smoothed_correct; /* of these */
     size_t certified_answered; /* of these, as in safer_summary, for any number of words */
+    size_t won, lost; /* texts certified and answered by it alone, and by the best one before it alone; 0, 0 of the
+                       * first */
+    double p_value;   /* the chance of winning so many or more if both were equally good, rounded up; 1 of the first */
     uint64_t queries;
     double seconds; /* training included */
-} safer_kernel_trial;
+} safer_trial;
 
 /* What was tried, and what came of it. */
-typedef struct safer_kernel_choice {
-    const char *untried;      /* why nothing was tried, and the kernel is "representative" (static); NULL: it was */
-    size_t labelled;          /* texts of the data that have a label */
-    size_t trained, held_out; /* of these, learned from and certified */
-    size_t trial_count, best; /* the number of the trial that was the best */
-    safer_kernel_trial trials[SAFER_KERNEL_TRIALS];
-} safer_kernel_choice;
+typedef struct safer_choice {
+    const char *untried;    /* why nothing was tried, and the first way was taken (static); NULL: it was */
+    size_t labelled;        /* texts of the data that have a label */
+    size_t texts, held_out; /* of these, used, and held out in one part: all but those of classes of fewer than five */
+    size_t trial_count, best;
+    safer_trial trials[SAFER_TRIALS];
+} safer_choice;
 
 typedef struct safer_choose_options {
     size_t size;
@@ -297,15 +304,23 @@ typedef struct safer_choose_options {
 
 SAFER_OPTIONS(safer_choose_options);
 
-/* The same words and synonyms with the kernel that certifies most: for each kernel an n-gram classifier is trained on
- * nine tenths of the labelled texts and certifies the others, every 10th of each class. The kernel with the most texts
- * certified and answered wins; of equals the one that is listed first. The lexicon's provenance says so
- * ("kernel_choice"). Give training data: what is chosen on test data looks too good on them. Where nothing can be
- * tried (`data` is NULL, has fewer than two classes or 200 labelled texts; no word has a synonym) it is
- * "representative". Models are kept in a temporary folder ($TMPDIR, or /tmp) meanwhile. `choice` may be NULL. */
-SAFER_API safer_status safer_lexicon_choose(safer_lexicon **out, safer_kernel_choice *choice,
-                                            const safer_lexicon *lexicon, const safer_data *data,
-                                            const safer_choose_options *options, safer_error *error);
+/* The same words and synonyms with a kernel that was found by trials with n-gram classifiers: "representative",
+ * "component" and, where a component has more words than that, "topk:100" and "topk:250", in this order. The lexicon's
+ * provenance says so ("kernel_choice"). Give training data: what is chosen on test data looks too good on them. Where
+ * nothing can be tried (`data` is NULL, has fewer than two classes or 200 labelled texts, or no class with 20; no word
+ * has a synonym) it is "representative". Models are kept in a temporary folder ($TMPDIR, or /tmp) meanwhile. `choice`
+ * may be NULL. */
+SAFER_API safer_status safer_lexicon_choose(safer_lexicon **out, safer_choice *choice, const safer_lexicon *lexicon,
+                                            const safer_data *data, const safer_choose_options *options,
+                                            safer_error *error);
+
+/* safer_train with an architecture that was found by trials on options->train: "ngram", then, with pretrained vectors
+ * (cnn.vectors), "bow" and "cnn". Then it is trained on all of these texts, with options->dev if given; options->arch
+ * is not looked at. What cheap architectures have no use for (encoder, device, defense, resuming) is refused. Where
+ * nothing can be tried (as above; there are no vectors, or no lexicon; draws delete) it is "ngram". The model's
+ * provenance has what was tried ("arch_choice"). `choice` and `report` may be NULL. */
+SAFER_API safer_status safer_train_choose(const char *output, const safer_train_options *options, safer_choice *choice,
+                                          safer_train_report *report, safer_error *error);
 
 #ifdef __cplusplus
 }

@@ -115,6 +115,8 @@ typedef struct safer_train_options {
     /* Every token (word, number, mark) of a draw is deleted so often: for certificates with the same `deletion`.
      * Zeros: none is. With groups every draw keeps one of so many, by another hash each time. Not with a defense. */
     safer_deletion deletion;
+    const char *arch_choice; /* a JSON object that the model's provenance gets under this name; NULL: nothing. What
+                              * safer_train_choose tried */
 
     /* Above 1: so many models, with the seeds from `seed` on. `output`, whose name ends with ".json", is their sum, and
      * they lie beside it (both.json: both.1.safetensors, ...). Its weights are found on `dev`; without, all are 1. With

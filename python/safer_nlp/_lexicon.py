@@ -250,12 +250,12 @@ class Lexicon(Handle):
         if most_texts is not None:
             o.most_texts = most_texts
         o.seed, o.threads = seed, threads
-        found = c.KernelChoice()
+        found = c.Choice()
         with Guard(progress) as guard:
             o.progress = guard.progress
             address = make("safer_lexicon_choose", byref(found), self._pointer, None if data is None else data._pointer, byref(o))
         guard.check()
-        return Lexicon(address, {**(self.report or {}), "kernel_choice": _choice_dict(found)})
+        return Lexicon(address, {**(self.report or {}), "kernel_choice": choice_dict(found, "kernel")})
 
     def with_kernel(self, kernel: str, *, threads: int = 0) -> "Lexicon":
         """The same words and synonyms with another kernel: "topk:K", "component", "representative"."""
@@ -458,11 +458,11 @@ def _from_bytes(image: bytes, name: str) -> Lexicon:
         return Lexicon.load(path)  # it stays mapped
 
 
-def _choice_dict(choice: c.KernelChoice) -> Mapping[str, Any]:
-    trials = [{"kernel": t.kernel.decode(), **{name: getattr(t, name) for name, *_ in c.KernelTrial._fields_[1:]}}
-              for t in choice.trials[:choice.trial_count]]
-    return {"untried": choice.untried.decode() if choice.untried else None, "labelled": choice.labelled, "trained": choice.trained,
-            "held_out": choice.held_out, "trials": trials}
+def choice_dict(found: c.Choice, what: str) -> Mapping[str, Any]:
+    """What was tried; `what`, "kernel" or "arch", is the member with its name."""
+    trials = [{what: t.name.decode(), **{name: getattr(t, name) for name, *_ in c.Trial._fields_[1:]}} for t in found.trials[:found.trial_count]]
+    return {"untried": found.untried.decode() if found.untried else None, "labelled": found.labelled, "texts": found.texts,
+            "held_out": found.held_out, "trials": trials}
 
 
 def _report_dict(report: c.LexiconReport) -> Mapping[str, Any]:

@@ -85,14 +85,14 @@ class LexiconReport(Structure):
                                                 "filtered_for_speech", "filtered_for_rank"))]
 
 
-class KernelTrial(Structure):
-    _fields_ = [("kernel", c_char * 16), ("smoothed_correct", c_size_t), ("certified_answered", c_size_t), ("queries", c_uint64),
-                ("seconds", c_double)]
+class Trial(Structure):
+    _fields_ = [("name", c_char * 16), *((name, c_size_t) for name in ("texts", "smoothed_correct", "certified_answered", "won", "lost")),
+                ("p_value", c_double), ("queries", c_uint64), ("seconds", c_double)]
 
 
-class KernelChoice(Structure):
-    _fields_ = [("untried", c_char_p), ("labelled", c_size_t), ("trained", c_size_t), ("held_out", c_size_t), ("trial_count", c_size_t),
-                ("best", c_size_t), ("trials", KernelTrial * 4)]
+class Choice(Structure):
+    _fields_ = [("untried", c_char_p), *((name, c_size_t) for name in ("labelled", "texts", "held_out", "trial_count", "best")),
+                ("trials", Trial * 4)]
 
 
 class ChooseOptions(Structure):
@@ -211,7 +211,7 @@ class TrainOptions(Structure):
     _fields_ = [("size", c_size_t), ("arch", c_int), ("train", c_void_p), ("dev", c_void_p), ("lexicon", c_void_p), ("seed", c_uint64),
                 ("threads", c_int), ("resume", c_int), ("progress", Progress), ("course", TrainCourse), ("ngram", TrainNgram),
                 ("cnn", TrainCnn), ("defense", TrainDefense), ("charcnn", TrainCharcnn), ("bert", TrainBert), ("device", c_char_p),
-                ("deletion", Deletion), ("seeds", c_int)]
+                ("deletion", Deletion), ("arch_choice", c_char_p), ("seeds", c_int)]
 
 
 class TrainReport(Structure):
@@ -292,5 +292,5 @@ IN_C = {Error: "safer_error", Progress: "safer_progress", Device: "safer_device"
         TrainReport: "safer_train_report", SumOptions: "safer_sum_options", SumResult: "safer_sum_result",
         AttackOptions: "safer_attack_options", AttackSummary: "safer_attack_summary",
         AgainstSummary: "safer_against_summary", Comparison: "safer_comparison", ReportOptions: "safer_report_options",
-        ServeOptions: "safer_serve_options", KernelTrial: "safer_kernel_trial", KernelChoice: "safer_kernel_choice",
+        ServeOptions: "safer_serve_options", Trial: "safer_trial", Choice: "safer_choice",
         ChooseOptions: "safer_choose_options"}

@@ -4,14 +4,14 @@ from __future__ import annotations
 import os
 from ctypes import Structure, byref
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
 from ._answers import is_missing, label_name
 from ._data import Data, DataHandle, Texts, as_list, encode_texts, make_data, rows_of
 from ._errors import InputError, InvalidError
 from ._guard import Guard, ProgressOption
-from ._lexicon import Lexicon
+from ._lexicon import Lexicon, choice_dict
 from ._library import call, choice, default_options, deletion_of, optional_bytes, path_bytes, string_array
 from ._model import Model
 
@@ -31,9 +31,10 @@ class Training:
     dev_accuracy: float  #: on draws of the dev texts; with a defense: the share of them that its bounds certify
     seconds: float
     tokens_per_second: float
+    arch_choice: Optional[Mapping[str, Any]] = None  #: of "auto": what was tried, or why nothing was
 
 
-def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *, arch: str = "cnn",
+def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *, arch: str = "auto",
           dev: Union[Data, Tuple[Sequence[str], Sequence[Any]], None] = None, lexicon: Optional[Lexicon] = None,
           seed: int = 1, threads: int = 0, resume: bool = False, device: Optional[str] = None, delete: Union[float, str] = 0.0,
           groups: Optional[int] = None, seeds: int = 1,
@@ -54,7 +55,8 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     :param output: the file, written whole or not at all; beside it, while training, a checkpoint, which `resume` continues
     :param texts: texts, or :class:`safer_nlp.Data` or a table, which have their labels with them
     :param labels: a label for each
-    :param arch: "ngram", "bow", "cnn", "charcnn" or "bert"
+    :param arch: "ngram", "bow", "cnn", "charcnn", "bert" or "auto": n-grams, or, with `vectors` and a lexicon, what certifies
+        most of "ngram", "bow" and "cnn" in a trial on these texts
     :param dev: texts and labels that choose the epoch; default: every 10th text of each class
     :param seeds: above 1: so many models, with the seeds from `seed` on; `output` is then their sum, a file of JSON, with
         weights found on the dev texts, and the models lie beside it
@@ -68,7 +70,10 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     o = default_options("train", c.TrainOptions)
     if not 0 <= seed < 2**63:
         raise InvalidError(f"seed: {seed}")
-    o.arch, o.seed, o.threads, o.resume, o.seeds = choice("arch", arch), seed, threads, resume, seeds
+    chooses = arch == "auto"
+    o.seed, o.threads, o.resume, o.seeds = seed, threads, resume, seeds
+    if not chooses:
+        o.arch = choice("arch", arch)
     o.device, o.deletion = optional_bytes(device), deletion_of(delete, groups)
     o.lexicon = None if lexicon is None else lexicon._pointer
     _set(o.course, dropout=dropout, rate=rate, decay=decay, clip=clip, warmup=warmup, batch=batch, epochs=epochs, patience=patience,
@@ -80,7 +85,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
          triplet=triplet, margin=margin)
     _set(o.charcnn, characters=characters, size=None if size is None else choice("charcnn_size", size))
     _set(o.bert, encoder=encoder, layers=_layers(train_layers), tokens=tokens)
-    report = c.TrainReport()
+    report, found = c.TrainReport(), c.Choice()
     with _labelled("texts", texts, labels) as rows:
         held = None if dev is None else _labelled("dev", *((dev, None) if isinstance(dev, Data) else dev))
         try:
@@ -88,14 +93,17 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
             o.train, o.dev = rows._pointer, None if held is None else held._pointer
             with Guard(progress) as guard:
                 o.progress = guard.progress
-                call("safer_train", path_bytes(output), byref(o), byref(report))
+                if chooses:
+                    call("safer_train_choose", path_bytes(output), byref(o), byref(found), byref(report))
+                else:
+                    call("safer_train", path_bytes(output), byref(o), byref(report))
             guard.check()
         finally:
             if held is not None:
                 held.close()
     model = Model.load(output)
     known: Dict[str, Any] = {name: getattr(report, name) for name, *_ in c.TrainReport._fields_}
-    model.training = Training(**known)
+    model.training = Training(**known, arch_choice=choice_dict(found, "arch") if chooses else None)
     return model
 
 

@@ -25,6 +25,7 @@ typedef struct certifying {
     sf_retrace retrace;           /* for the records of an earlier run, */
     safer_reader *reader;         /* and their texts */
     safer_summary summary;
+    unsigned char *held; /* of each text, whether it is certified and answered; NULL: nobody asks */
 } certifying;
 
 static safer_status certify_row(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
@@ -39,8 +40,10 @@ static safer_status count_record(void *context, const json_t *record, const char
     certifying *r = context;
     sf_record read;
     safer_status status = sf_record_read(&read, record, &r->config, name, line, error);
-    if (status == SAFER_OK) sf_summary_add(&r->summary, &read);
-    return status;
+    if (status != SAFER_OK) return status;
+    if (r->held) r->held[r->summary.texts] = (unsigned char)sf_record_holds(&read);
+    sf_summary_add(&r->summary, &read);
+    return SAFER_OK;
 }
 
 /* What an earlier run left is believed no more than any other file: it is rechecked as verify does. */
@@ -147,9 +150,9 @@ static void share_threads(certifying *r, int threads, size_t texts)
     if (in_flight && r->options.batch > MOST_DRAWS / in_flight) r->options.batch = MOST_DRAWS / in_flight;
 }
 
-safer_status safer_certify(safer_summary *out, const char *path, int resume, const safer_model *model,
-                           const safer_lexicon *lexicon, const safer_data *data, const safer_certify_options *given,
-                           safer_error *error)
+static safer_status certify_all(safer_summary *out, unsigned char *held, const char *path, int resume,
+                                const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
+                                const safer_certify_options *given, safer_error *error)
 {
     safer_certify_options own = safer_certify_options_default();
     safer_status status = sf_certify_take(&own, given, model, lexicon, error);
@@ -161,7 +164,12 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     const sf_shard shard = {own.shard, own.shards};
     const size_t all = helps ? 0 : safer_data_size(data), texts = sf_shard_size(shard, all);
     const double start = sf_seconds();
-    certifying r = {.model = model, .lexicon = lexicon, .data = data, .options = own, .retrace = {.lexicon = lexicon}};
+    certifying r = {.model = model,
+                    .lexicon = lexicon,
+                    .data = data,
+                    .options = own,
+                    .retrace = {.lexicon = lexicon},
+                    .held = held};
     if (!helps) SF_TRY(begin(&r, &guard, &classes, path, resume, error));
     if (own.family_wise && all) r.options.delta = own.delta / (double)all;
     share_threads(&r, threads, helps ? SIZE_MAX : texts);
@@ -204,4 +212,18 @@ done:
     free(classes);
     json_decref(config);
     return status;
+}
+
+safer_status safer_certify(safer_summary *out, const char *path, int resume, const safer_model *model,
+                           const safer_lexicon *lexicon, const safer_data *data, const safer_certify_options *options,
+                           safer_error *error)
+{
+    return certify_all(out, NULL, path, resume, model, lexicon, data, options, error);
+}
+
+safer_status sf_certify_each(safer_summary *out, unsigned char *held, const safer_model *model,
+                             const safer_lexicon *lexicon, const safer_data *data, const safer_certify_options *options,
+                             safer_error *error)
+{
+    return certify_all(out, held, NULL, 0, model, lexicon, data, options, error);
 }

@@ -16,6 +16,11 @@ int sf_record_answered(const sf_record *record);
 /* Whether a text is certified at the asked radius, for its own label, and answered. */
 int sf_record_holds(const sf_record *record);
 
+/* safer_certify without records, of one process; held[i] says of text i of the data what sf_record_holds does. */
+safer_status sf_certify_each(safer_summary *out, unsigned char *held, const safer_model *model,
+                             const safer_lexicon *lexicon, const safer_data *data, const safer_certify_options *options,
+                             safer_error *error);
+
 /* The figure behind a reported radius, in the terms of safer_summary_headline. */
 safer_figure sf_summary_headline_at(const safer_summary *summary, size_t radius_number);
 

@@ -243,6 +243,18 @@ static safer_status check_deletion(const safer_train_options *o, safer_error *er
     return SAFER_OK;
 }
 
+/* What goes into the model file is JSON. */
+static safer_status check_provenance(const safer_train_options *o, safer_error *error)
+{
+    json_t *choice = NULL;
+    if (!o->arch_choice) return SAFER_OK;
+    safer_status status = sf_json_parse(&choice, o->arch_choice, strlen(o->arch_choice), 0, NULL);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
+    if (!json_is_object(choice)) status = sf_fail(error, SAFER_INVALID, "what was tried is not a JSON object");
+    json_decref(choice);
+    return status;
+}
+
 /* Every row has a label. */
 static safer_status check_rows(const safer_data *data, const char *what, safer_error *error)
 {
@@ -282,6 +294,31 @@ done:
     return status;
 }
 
+/* Puts the numbers that suit the architecture in the place of defaults, and refuses what is wrong. */
+static safer_status prepare(safer_train_options *o, const char *output, safer_error *error)
+{
+    safer_status status;
+    if (!output || !*output) return sf_fail(error, SAFER_INVALID, "`output` is not given: the model needs a file name");
+    if (!safer_arch_name(o->arch)) return sf_fail(error, SAFER_INVALID, "`arch`: unknown");
+    *o = resolve(o);
+    SF_TRY(check_choices(o, error));
+    SF_TRY(check_device(o, error));
+    SF_TRY(check_numbers(o, error));
+    SF_TRY(check_defense(o, error));
+    SF_TRY(check_deletion(o, error));
+    SF_TRY(check_provenance(o, error));
+    SF_TRY(check_data(o, error));
+    SF_TRY(sf_seeds_check(output, o, error));
+done:
+    return status;
+}
+
+safer_status sf_train_check(const char *output, const safer_train_options *options, safer_error *error)
+{
+    safer_train_options o = *options;
+    return prepare(&o, output, error);
+}
+
 safer_status safer_train(const char *output, const safer_train_options *options, safer_train_report *report,
                          safer_error *error)
 {
@@ -290,24 +327,13 @@ safer_status safer_train(const char *output, const safer_train_options *options,
                                            [SAFER_ARCH_CNN] = sf_cnn_train,
                                            [SAFER_ARCH_CHARCNN] = sf_charcnn_train,
                                            [SAFER_ARCH_BERT] = sf_bert_train};
-    safer_status status;
     safer_train_report unused;
     safer_train_options o = safer_train_options_default();
-    if (!output || !*output) return sf_fail(error, SAFER_INVALID, "`output` is not given: the model needs a file name");
-    SF_TRY(SF_TAKE_OPTIONS(&o, options, safer_train_options, error));
-    if (!safer_arch_name(o.arch)) return sf_fail(error, SAFER_INVALID, "`arch`: unknown");
-    o = resolve(&o);
-    SF_TRY(check_choices(&o, error));
-    SF_TRY(check_device(&o, error));
-    SF_TRY(check_numbers(&o, error));
-    SF_TRY(check_defense(&o, error));
-    SF_TRY(check_deletion(&o, error));
-    SF_TRY(check_data(&o, error));
-    SF_TRY(sf_seeds_check(output, &o, error));
+    safer_status status = SF_TAKE_OPTIONS(&o, options, safer_train_options, error);
+    if (status == SAFER_OK) status = prepare(&o, output, error);
+    if (status != SAFER_OK) return status;
     if (o.seeds > 1) return sf_seeds_train(output, &o, report ? report : &unused, error);
-    status = (o.defense.kind ? sf_ibp_train : trainers[o.arch])(output, &o, report ? report : &unused, error);
-done:
-    return status;
+    return (o.defense.kind ? sf_ibp_train : trainers[o.arch])(output, &o, report ? report : &unused, error);
 }
 
 /* ------------------------------------------------------------------ shared */
@@ -404,19 +430,20 @@ char *sf_train_provenance_json(const safer_train_options *options)
     if (d.chance > 0 && sf_format_real(share, d.chance) == 0)
         snprintf(deletion, sizeof deletion, ",\"delete\":%s", share);
     if (options->defense.kind) { /* no kernel: it learned from the synonyms */
-        failed = sf_buffer_format(&out, "{%s,\"kernel\":null,\"seed\":%" PRIu64 ",\"defense\":\"%s\"}", lexicon,
+        failed = sf_buffer_format(&out, "{%s,\"kernel\":null,\"seed\":%" PRIu64 ",\"defense\":\"%s\"", lexicon,
                                   options->seed, safer_defense_name(options->defense.kind));
     } else if (options->lexicon) {
         json_t *name = json_string(options->lexicon->kernel_name);
         kernel = sf_json_text(name);
         json_decref(name);
-        failed = !kernel || sf_buffer_format(&out, "{%s,\"kernel\":%s,\"seed\":%" PRIu64 "%s}", lexicon, kernel,
+        failed = !kernel || sf_buffer_format(&out, "{%s,\"kernel\":%s,\"seed\":%" PRIu64 "%s", lexicon, kernel,
                                              options->seed, deletion);
     } else {
-        failed = sf_buffer_format(&out, "{\"lexicon\":null,\"kernel\":null,\"seed\":%" PRIu64 "%s}", options->seed,
+        failed = sf_buffer_format(&out, "{\"lexicon\":null,\"kernel\":null,\"seed\":%" PRIu64 "%s", options->seed,
                                   deletion);
     }
+    if (!failed && options->arch_choice) failed = sf_buffer_format(&out, ",\"arch_choice\":%s", options->arch_choice);
     free(kernel);
-    if (failed) sf_buffer_free(&out);
+    if (failed || sf_buffer_format(&out, "}")) sf_buffer_free(&out);
     return out.bytes;
 }

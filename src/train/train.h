@@ -13,6 +13,9 @@ sf_trainer sf_ibp_train; /* these with a defense */
 sf_trainer sf_charcnn_train;
 sf_trainer sf_bert_train;
 
+/* Refuses what safer_train would refuse before any work. */
+safer_status sf_train_check(const char *output, const safer_train_options *options, safer_error *error);
+
 /* The option as a number; SIZE_MAX: all. */
 size_t sf_train_layers(const safer_train_options *options);
 
