@@ -244,7 +244,9 @@ def _read_record(line: str) -> Certificate:
     record: Dict[str, Any] = json.loads(line)
     record["assumes"] = tuple(record.get("assumes", ()))
     if "margins" in record:  # bounds: nothing was drawn
-        record.update(n=0, counts={}, bound=float(record["radius"] == "all"), q=0.0)
+        record.update(n=0, counts={}, bound=float(record["certified"]), q=0.0)
+        if "margin_at" in record:
+            record["margin_at"] = {radius_from_c(c.reported_radius(i)): margin for i, margin in enumerate(record["margin_at"])}
     else:
         votes = record.get("counts") or record["weights"]
         record.update(margins={}, n=record.get("n", 0), counts={name: int(count) for name, count in votes.items()})
