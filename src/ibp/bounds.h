@@ -41,7 +41,8 @@ safer_status sf_ibp_curve(double *margins, const double **curve, const safer_mod
                           const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
                           safer_error *error);
 
-/* The same as sf_ibp_margins of every member of a sum, (members, classes), before the weights, and nearly: to choose weights by. */
+/* The same as sf_ibp_margins of every member of a sum, (members, classes), before the weights, and nearly: to choose
+ * weights by. */
 safer_status sf_ibp_member_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon,
                                    const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
                                    safer_error *error);
