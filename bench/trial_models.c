@@ -291,7 +291,8 @@ static const char *check_bounds(const safer_certificate *c, const answers *a, si
             if (c->margins[k] > lead + 1e-4 * (1 + fabs(lead))) return "a lead is below its margin";
         }
     }
-    if (certified != (c->radius == SAFER_ALL) || (c->radius && c->radius != SAFER_ALL) || c->certified != certified)
+    if (certified != (c->radius == SAFER_ALL) || (c->radius && c->radius != SAFER_ALL && !c->additive) ||
+        c->certified != certified)
         return "the decision does not follow from the margins";
     for (size_t i = 0; certified && i < a->count; i++)
         if (a->labels[i] != c->target) return "CERTIFIED BY BOUNDS, BUT AN ATTACK SUCCEEDS";

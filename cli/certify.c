@@ -191,7 +191,7 @@ static json_t *radius_json(size_t radius)
 static void print_claim(const safer_verification *v)
 {
     const int bounds = v->method == SAFER_METHOD_IBP, groups = v->method == SAFER_METHOD_GROUPS;
-    if (bounds || v->radius == SAFER_ALL)
+    if ((bounds && !v->summary.additive) || v->radius == SAFER_ALL)
         printf("claimed: any number of words changed");
     else
         printf("claimed: at most %s word%s changed", cli_count(v->radius), v->radius == 1 ? "" : "s");

@@ -297,12 +297,13 @@ static void print_classes(const safer_summary *s)
 
 /* ------------------------------------------------------------------ the run */
 
-/* Bounds: no smoothing, no draws, and one radius. */
-static void print_bounds(const safer_summary *s)
+/* Bounds: no smoothing, no draws, and one radius, unless what words give adds up. */
+static void print_bounds(const safer_summary *s, size_t radius)
 {
     print_texts(s);
     print_clean(s, "the model itself");
-    print_headline(s, "whatever words are exchanged");
+    print_headline(s, s->additive && radius != SAFER_ALL ? "at the asked radius" : "whatever words are exchanged");
+    if (s->additive) print_radii(s);
     print_classes(s);
     printf("\n");
     print_trivial(s);
@@ -340,7 +341,7 @@ void cli_summary_print(const safer_summary *s, const safer_certify_options *opti
 {
     cli_caution_print(s);
     if (options->method == SAFER_METHOD_IBP)
-        print_bounds(s);
+        print_bounds(s, options->radius);
     else
         print_votes(s, options);
 }

@@ -26,8 +26,9 @@ static void list(cli_options *options, void *into)
     *r = (request){.deletion = "0", .data = cli_data_default(), .training = cli_train_default()};
     r->training.arch = automatic;
     cli_add_heading(options, "What");
-    cli_add_choice(options, "arch", &r->training.arch, archs, "NAME",
-                   "{choices} (default {default}: ngram, or what does better of ngram, bow and cnn with --vectors)");
+    cli_add_choice(
+        options, "arch", &r->training.arch, archs, "NAME",
+        "{choices} (default {default}: ngram, or what does better of ngram, bow and cnn where vectors are given)");
     cli_data_options(options, &r->data);
     cli_add_path(options, "dev", &r->dev, "DATA", "texts to choose the epoch by (default: every 10th of each class)");
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "draw the texts from its kernel");

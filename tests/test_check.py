@@ -61,6 +61,7 @@ RUNS = {
     "three hoeffding": ("topk.lex", "three.tsv", (*THREE, "--n", 200, "--method", "hoeffding")),
     "bow": ("topk.lex", "test.tsv", ("--model", "bow.model", "--method", "ibp")),
     "cnn": ("topk.lex", "test.tsv", ("--model", "cnn.model", "--method", "ibp")),
+    "linear": ("topk.lex", "test.tsv", ("--model", "linear.model", "--method", "ibp", "--radius", 2)),
     "short": ("topk.lex", "test.tsv", ("--model", "short.model", "--n", 300)),
     "edits": ("topk.lex", "test.tsv", (*NGRAM, "--delete", 0.6, "--edits", 3, "--edit-kind", "delete")),
     "edits binomial": ("component.lex", "test.tsv", (*NGRAM, "--delete", 0.9, "--edits", 2, "--edit-kind", "insert", "--method", "binomial", "--n", 300)),
@@ -106,6 +107,7 @@ def make_files():
     small = ("--dim", 8, "--hidden", 8, "--epochs", 1)
     must("train", "--arch", "bow", "--defense", "ibp-jia", *common, *small, "-o", "bow.model")
     must("train", "--arch", "cnn", "--defense", "ibp-jia", *common, *small, "--filters", 8, "-o", "cnn.model")
+    must("train", "--arch", "bow", *common, "--dim", 8, "--hidden", 0, "--epochs", 2, "-o", "linear.model")
     must("train", "--arch", "cnn", *common, "--dim", 8, "--filters", 8, "--epochs", 1, "--max-words", 20, "-o", "short.model")
     for name, (lexicon, data, options) in RUNS.items():
         must("certify", "--lexicon", lexicon, "--data", data, *options, "-o", f"{name}.jsonl", "--quiet")
@@ -136,6 +138,10 @@ def module():
 # Forgeries of records: name -> (run, which record, what is changed, words of the message).
 def which(test):
     return lambda records: next(i for i, r in enumerate(records) if test(r))
+
+
+def between(r):
+    return r["radius"] not in ("0", "all")
 
 
 def put(**members):
@@ -236,6 +242,14 @@ RECORDS = {
     "margins": ("bow", which(lambda r: not r["certified"]), put(certified=True, radius="all"), "the margins say"),
     "better margins": ("bow", which(lambda r: not r["certified"] and r["base"] != r["target"]),
                        lambda r: r.update(certified=True, radius="all", margins={k: 1.0 for k in r["margins"]}), "contradict the margins"),
+    "margin of the next": ("linear", which(between), lambda r: r.update(margin_next=r["margin_radius"]), "the margins say"),
+    "margin of the radius": ("linear", which(between), lambda r: r.update(margin_radius=r["margin_next"]), "the margins say"),
+    "a radius more": ("linear", which(lambda r: r["radius"] in ("1", "4", "9")), lambda r: r.update(radius=str(int(r["radius"]) + 1)), "the margins say"),
+    "a radius fewer": ("linear", which(lambda r: r["radius"] in ("1", "2", "5")), lambda r: r.update(radius=str(int(r["radius"]) - 1)), "the margins say"),
+    "margins that rise": ("linear", which(between), lambda r: r["margin_at"].reverse(), "the margins say"),
+    "the last margin": ("linear", which(between), lambda r: r["margin_at"].append(r["margin_at"].pop() - 1.0), "the margins say"),
+    "another decision": ("linear", which(between), lambda r: r.update(certified=not r["certified"]), "the margins say"),
+    "no curve": ("linear", which(between), lambda r: r.pop("margin_at"), '"margin_at" is missing'),
 }
 
 

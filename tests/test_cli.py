@@ -1185,11 +1185,11 @@ class Lexicons(Case):
             self.assertIn(words, done.stderr)
             if content:
                 self.assertEqual((temporary / path).read_text(), content)  # not cut at the character
-        os.mkfifo(temporary / "pipe")
-        reader = subprocess.Popen(["cat", "pipe"], cwd=temporary, stdout=subprocess.PIPE, text=True)
-        subprocess.run([*asking, "pipe"], cwd=temporary, input="n\nq\n", capture_output=True, text=True, check=True, timeout=60)
+        os.mkfifo(temporary / "asked.pipe")
+        reader = subprocess.Popen(["cat", "asked.pipe"], cwd=temporary, stdout=subprocess.PIPE, text=True)
+        subprocess.run([*asking, "asked.pipe"], cwd=temporary, input="n\nq\n", capture_output=True, text=True, check=True, timeout=60)
         self.assertEqual(len(reader.communicate(timeout=60)[0].splitlines()), 1)
-        self.assertTrue((temporary / "pipe").is_fifo())  # written to, not replaced
+        self.assertTrue((temporary / "asked.pipe").is_fifo())  # written to, not replaced
         self.assertEqual((temporary / "refused.txt").read_text(), listed)
         self.refused(lexicon("audit", name, "--wordnet", "nowhere"), SYSTEM, "nowhere/data.noun")
 

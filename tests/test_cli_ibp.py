@@ -7,6 +7,7 @@ exchanging words for synonyms is classified by the model itself.
 import csv
 import itertools
 import json
+import math
 import os
 import re
 import signal
@@ -137,7 +138,9 @@ class Bounds(Case):
             self.assertEqual(summary["certified_accuracy"], sum(r["certified"] for r in found) / len(found))
             texts, answers = [], []
             for row, record in zip(self.rows(), found):
-                self.assertEqual(record["radius"], "all" if record["certified"] else "0")
+                adds = config.get("additive", False)
+                self.assertEqual(adds, model == "exact-bow.model")
+                self.assertTrue(adds or record["radius"] == ("all" if record["certified"] else "0"))
                 self.assertEqual(record["certified"], all(m > 0 for m in record["margins"].values()))
                 self.assertEqual(record["target"], row[1])
                 self.assertTrue(record["exact"] and record["queries"] == 0 and record["prediction"] == record["base"])
@@ -148,6 +151,53 @@ class Bounds(Case):
             self.assertGreater(len(texts), 200)
             self.assertLess(summary["certified_accuracy"], 1)
             self.assertEqual(self.classify(model, texts), answers)
+
+    def test_curve(self):
+        """where words add up there is a radius: within it no exchange changes the answer, one more does"""
+        model = "plain-bow.model"  # not made robust: it has more texts in between
+        must("train", "--arch", "bow", "--data", "train.tsv", "--dim", 8, "--hidden", 0, "--epochs", 8, "--rate", 0.01, "--batch", 8,
+             "--min-count", 1, "-o", model)
+        done = self.certify(model, "curve.jsonl", "--radius", 1, "--json")
+        self.assertEqual(done.code, DONE, done)
+        summary, (config, found) = json.loads(done.out), read_run("curve.jsonl")
+        self.assertTrue(config["additive"])
+        texts, answers = [], []
+        for row, record in zip(self.rows(), found):
+            radius = math.inf if record["radius"] == "all" else int(record["radius"])
+            words, made = re.findall(r"[A-Za-z]+", row[2]), []
+            for text in variants(row[2]):
+                changes = sum(a.lower() != b.lower() for a, b in zip(words, text.split()))
+                made.append((text, changes))
+            texts += [text for text, _ in made]
+            answers += [(record, changes, radius) for _, changes in made]
+            self.assertEqual(record["certified"], radius >= 1)
+            self.assertEqual([record["margin_at"][0], record["margin_at"][-1]],
+                             [max(record["margin_at"]), min(record["margins"].values())])
+        self.assertEqual(len(texts), len(answers))
+        fell = {}
+        for label, (record, changes, radius) in zip(self.classify(model, texts), answers):
+            if changes <= radius and radius > 0:
+                self.assertEqual(label, record["target"])
+            if changes == radius + 1 and label != record["target"]:
+                fell[record["id"]] = True
+        between = [r for r in found if r["radius"] not in ("0", "all")]
+        self.assertTrue(between)
+        self.assertEqual([r["id"] for r in between if r["id"] not in fell], [])
+        self.assertEqual(summary["certified_at"]["1"], sum(r["certified"] for r in found) / len(found))
+        self.assertGreater(summary["certified_at"]["1"], summary["certified_at"]["all"])
+        table = self.certify(model, "shown-curve.jsonl", "--radius", 1).out
+        self.assertIn("at the asked radius", table)
+        self.assertRegex(table, r"\n +1 +\d+\.\d\d% +\d+\.\d\d%\n")
+        self.assertIn("claimed: at most 1 word changed, by interval bounds\n", run("verify", "curve.jsonl").out)
+        text = between[0]["id"]
+        asked = next(row[2] for row in self.rows() if row[0] == text)
+        answer, = json.loads(run("predict", "--method", "ibp", "--model", model, "--lexicon", "s.lex", "--json", asked).out)["answers"]
+        target = between[0]["target"] == between[0]["prediction"]
+        self.assertTrue(target and str(answer["radius"]) == between[0]["radius"], answer)
+        attacked = run("attack", "--against", "curve.jsonl", "--model", model, "--lexicon", "s.lex", "--data", "test.tsv", "--json")
+        self.assertEqual(json.loads(attacked.out)["violations"], 0)
+        self.ok(run("report", "curve.jsonl", "-o", "curve.html"))
+        self.assertIn("What words give this model adds up", (test_cli.temporary / "curve.html").read_text())
 
     def test_table(self):
         """what is printed speaks of no votes, and an existing file stays"""

@@ -290,7 +290,7 @@ class Pages(unittest.TestCase):
         done = test_cli.run("certify", "--model", "m.model", "--lexicon", "m.lex", "--data", "m.tsv", "--json", "-o", "m.jsonl")
         self.assertEqual(done.code, 0, done.err)
         config, *records = map(test_cli.json.loads, (folder / "m.jsonl").read_text().splitlines())
-        members = set().union(*records, ("assumes", "margins"))  # of remote models, and of bounds: test_cli_verify.py
+        members = set().union(*records, ("assumes", "margins", "margin_at", "margin_radius", "margin_next"))  # of remote models, and of bounds: test_cli_verify.py, test_cli_ibp.py
         self.assertEqual({record["exact"] for record in records}, {True, False}, "both kinds of records are needed")
         tables = [{name for line in table.splitlines() for name in re.findall("`([a-z_0-9]+)`", line.split("|")[1])}
                   for table in re.findall(r"^\| member \| \|\n((?:\|.*\n)+)", page, re.M)]

@@ -57,6 +57,17 @@ class Train(unittest.TestCase):
                              dev=(dev.texts, dev.labels), lexicon=lexicon)
         self.assertEqual(listed.sha256, ours.sha256)
 
+    def test_curve(self):
+        """bounds of a model whose words add up: the least margin by radius"""
+        few = safer.load_data(temporary("demo/train.tsv"), limit=300)
+        linear = safer.train(temporary("linear.model"), few, arch="bow", dim=4, hidden=0, epochs=2)
+        results = safer.certify(linear, few, lexicon=lexicon, method="ibp", radius=2)
+        for r in results:
+            self.assertEqual(list(r.margin_at), [1, 2, 5, 10, 20, "all"])
+            self.assertEqual([r.certified_at(radius) for radius in r.margin_at], [margin > 0 for margin in r.margin_at.values()])
+            self.assertEqual((r.certified, r.margin_at["all"]), (r.margin_at[2] > 0, min(r.margins.values())))
+        self.assertGreater(results.summary.certified_at[1], results.summary.certified_at["all"])
+
     def test_options(self):
         """options reach the training; of every architecture one that can be seen"""
         few = safer.load_data(temporary("demo/train.tsv"), limit=200)

@@ -259,7 +259,7 @@ class Side {
   /* Interval bounds look into the model: no draws, no votes. */
   showBounds(answer) {
     this.showAnswer(answer.label, answer.leading, 'by the model itself');
-    if (answer.radius) this.judge('good', 'Certified:',
+    if (answer.radius) this.judge(answer.certified ? 'good' : 'weak', answer.certified ? 'Certified:' : 'Certified in part:',
       [...this.promise(answer.radius, answer.label), ' This is exact: interval bounds need no draws.']);
     else this.judge('weak', 'Not certified.', 'The interval bounds do not prove that no exchange changes the answer.');
   }

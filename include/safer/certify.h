@@ -82,7 +82,7 @@ typedef struct safer_certificate {
     double q[SAFER_RADII]; /* q_X at the reported radii, rounded up */
     int certified_at[SAFER_RADII];
     int certified; /* at the asked radius */
-    size_t radius; /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
+    size_t radius; /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp, unless `additive`: 0 or SAFER_ALL */
     uint64_t
         queries; /* vote_n + n; exact: the enumerated draws, of a remote model twice; groups: those with tokens, and
                        * 1 where any has none */
@@ -98,6 +98,10 @@ typedef struct safer_certificate {
     int folded;                      /* the lexicon has a fold: all of the above is about the folded text, base too, */
     int unfolded;                    /* and this is the base model's answer for the text as it was given */
     size_t groups;                   /* that voted: tokens, edits and q_edits are those of groups; 0: none */
+
+    /* ibp, of a model whose words add up (bow without a hidden layer; sums of such and of canonical members). */
+    int additive; /* then there is a radius, exact but for rounding errors: one change more can succeed */
+    double margin_at[SAFER_RADII]; /* the least lead over any class at the reported radii; else zeros */
 } safer_certificate;
 
 /* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
@@ -166,6 +170,7 @@ typedef struct safer_summary {
     int folded;              /* the lexicon has a fold: every spelling that folds to the same text is certified, */
     size_t unfolded_correct; /* and base_correct is about folded texts, this about them as they were given */
     size_t words, slots;     /* in all texts, and those of them that have a synonym */
+    int additive;            /* ibp, of a model whose words add up: there are radii between 0 and SAFER_ALL */
 } safer_summary;
 
 /* Ends what a summary owns. Zeros are accepted, and NULL. */

@@ -64,6 +64,7 @@ class Certificate:
     queries: int
     seconds: float
     margins: Mapping[str, float]  #: ibp: by how much at least the target leads each other class, in logits or, of a sum, in what it adds up
+    margin_at: Mapping[Radius, float] = field(default_factory=dict)  #: ibp, of a model whose words add up: the least of them when so many words change
     edits: Optional[int] = None  #: with `delete`: certified words, numbers and marks that may be edited besides, at most those asked for
 
     def certified_at(self, radius: Radius) -> bool:
@@ -245,10 +246,11 @@ def _read_record(line: str) -> Certificate:
     record: Dict[str, Any] = json.loads(line)
     record["assumes"] = tuple(record.get("assumes", ()))
     if "margins" in record:  # bounds: nothing was drawn
-        record.update(n=0, counts={}, bound=float(record["radius"] == "all"), q=0.0)
+        record.update(n=0, counts={}, bound=float(record["certified"]), q=0.0)
+        record["margin_at"] = dict(zip(REPORTED, record.get("margin_at", ())))
     else:
         votes = record.get("counts") or record["weights"]
-        record.update(margins={}, n=record.get("n", 0), counts={name: int(count) for name, count in votes.items()})
+        record.update(margins={}, margin_at={}, n=record.get("n", 0), counts={name: int(count) for name, count in votes.items()})
     if record["radius"] != "all":
         record["radius"] = int(record["radius"])
     return Certificate(**{name: record.get(name) if name == "edits" else record[name] for name in _FIELDS})

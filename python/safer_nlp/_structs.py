@@ -142,7 +142,8 @@ class Certificate(Structure):
                 ("q", c_double * RADII), ("certified_at", c_int * RADII), ("certified", c_int), ("radius", c_size_t),
                 ("queries", c_uint64), ("seconds", c_double), ("vote_n", c_uint64), ("vote_votes", POINTER(c_uint64)),
                 ("deletion", c_double), ("tokens", c_size_t), ("edits", c_size_t), ("q_edits", c_double * (EDITS + 1)),
-                ("folded", c_int), ("unfolded", c_int), ("groups", c_size_t)]
+                ("folded", c_int), ("unfolded", c_int), ("groups", c_size_t), ("additive", c_int),
+                ("margin_at", c_double * RADII)]
 
 
 class Figure(Structure):
@@ -163,7 +164,7 @@ class Summary(Structure):
                 ("empty", c_size_t), ("about_predictions", c_int), ("remote", c_int), ("classes", c_size_t),
                 ("by_class", POINTER(ClassSummary)), ("edits", c_size_t), ("edit_kind", c_int),
                 *((name, c_size_t * EDITS) for name in ("certified_edits", "certified_answered_edits", "stable_edits")),
-                ("folded", c_int), ("unfolded_correct", c_size_t), ("words", c_size_t), ("slots", c_size_t)]
+                ("folded", c_int), ("unfolded_correct", c_size_t), ("words", c_size_t), ("slots", c_size_t), ("additive", c_int)]
 
 
 class Verification(Structure):

@@ -19,7 +19,8 @@
  *
  * The method ibp is of another kind: it looks into the model and bounds, without any draw, by
  * how much the target leads whatever synonyms stand in the text (ibp/bounds.c). It speaks
- * of the model itself, and of all words at once: the radius is all or 0. */
+ * of the model itself, and of all words at once: the radius is all or 0. Where what words give adds up, it speaks of
+ * every number of them. */
 #include "certify/certificate.h"
 
 #include "base/number.h"
@@ -216,7 +217,20 @@ done:
     return status;
 }
 
-/* The certificate by bounds: all or nothing, and no draw. */
+/* The certified radius of a curve, which does not rise, and the margins there and at the next. */
+static size_t radius_of(safer_certificate *c, safer_workspace *w, const double *curve)
+{
+    const size_t last = c->visible;
+    size_t radius = 0;
+    for (size_t r = 0; r < SAFER_RADII; r++)
+        c->margin_at[r] = curve[sf_reported_radii[r] < last ? sf_reported_radii[r] : last];
+    while (radius < last && curve[radius + 1] > 0) radius++;
+    w->margin_radius = curve[radius];
+    w->margin_next = curve[radius < last ? radius + 1 : last];
+    return curve[last] > 0 ? SAFER_ALL : radius;
+}
+
+/* The certificate by bounds, without a draw: all or nothing, unless words add up. */
 static safer_status bound_text(safer_certificate *c, safer_workspace *w, safer_error *error)
 {
     safer_status status;
@@ -225,15 +239,25 @@ static safer_status bound_text(safer_certificate *c, safer_workspace *w, safer_e
     c->visible = sf_ibp_visible(model, &w->slots);
     c->prediction = c->base;
     c->target = target_of(c, w, c->prediction);
-    SF_TRY(sf_ibp_margins(w->margins, model, w->lexicon, &w->slots, (size_t)c->target, w->scratch[0], &w->ibp, error));
-    const int certified = sf_ibp_certifies(w->margins, model->classes, (size_t)c->target);
-    assert(!certified || c->base == c->target); /* the text is one of those that the bounds cover */
+    size_t radius;
+    if (w->additive) {
+        const double *curve;
+        SF_TRY(sf_ibp_curve(w->margins, &curve, model, w->lexicon, &w->slots, (size_t)c->target, w->scratch[0], &w->ibp,
+                            error));
+        radius = radius_of(c, w, curve);
+    } else {
+        SF_TRY(
+            sf_ibp_margins(w->margins, model, w->lexicon, &w->slots, (size_t)c->target, w->scratch[0], &w->ibp, error));
+        radius = sf_ibp_certifies(w->margins, model->classes, (size_t)c->target) ? SAFER_ALL : 0;
+    }
+    assert(!radius || c->base == c->target); /* the text is one of those that the bounds cover */
     for (size_t k = 0; k < model->classes; k++) w->shares[k] = (int)k == c->base;
     c->exact = 1;
     c->margins = w->margins;
     c->shares = w->shares;
-    c->bound = certified;
-    set_radius(c, w, certified ? SAFER_ALL : 0);
+    c->additive = w->additive;
+    set_radius(c, w, radius);
+    c->bound = c->certified;
 done:
     return status;
 }

@@ -49,6 +49,7 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
     }
     sf_member_add(&config, "radius", sf_radius_text(o->radius));
     sf_member_add(&config, "radii", radii_json(SF_FORMAT));
+    if (o->method == SAFER_METHOD_IBP && sf_ibp_adds(model)) sf_member_add(&config, "additive", json_true());
     if (sf_deletes(o->deletion)) {
         sf_member_add(&config, sf_deletion_member(o->deletion), sf_deletion_json(o->deletion));
         sf_member_add(&config, "edits", json_integer((json_int_t)o->edits));
@@ -112,6 +113,14 @@ static safer_status read_radii(sf_members *m, int format, safer_error *error)
     return SAFER_OK;
 }
 
+/* Bounds that say something at every radius. Earlier runs are about all words alone, whatever the model. */
+static void read_additive(sf_config *out, sf_members *m)
+{
+    const json_t *additive = sf_member_optional(m, "additive");
+    if (additive && !json_is_true(additive)) sf_member_refuse(m, "additive", "true");
+    out->additive = additive != NULL;
+}
+
 /* What is wrong with numbers that have the right types. */
 static safer_status check_numbers(const sf_config *c, const char *path, safer_error *error)
 {
@@ -157,6 +166,7 @@ safer_status sf_config_read(sf_config *out, const json_t *config, const char *pa
     if (o->method != SAFER_METHOD_IBP) o->seed = (uint64_t)sf_member_integer(&m, "seed", INT64_MIN);
     if (o->method != SAFER_METHOD_IBP && out->format >= 2) read_edits(out, &m);
     SF_TRY(read_radii(&m, out->format, error));
+    if (o->method == SAFER_METHOD_IBP && out->format >= 2) read_additive(out, &m);
     out->date = out->format < 2 ? NULL
                                 : json_string_value(sf_member_optional(&m, "date")); /* sealed.h saw to its form */
     if (out->format >= 2 && sf_member_optional(&m, "shard")) SF_TRY(sf_shard_read(&out->shard, config, path, error));

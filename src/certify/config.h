@@ -24,10 +24,11 @@ typedef struct sf_config {
     uint64_t n, n0;
     size_t radius, texts;
     int unlabelled;
-    int remote; /* the model is remote: some answers may be no label */
-    int random; /* it answers the same text differently */
-    int whole;  /* it reads every text to its end: all slots are visible */
-    int folded; /* its lexicon has a fold */
+    int remote;   /* the model is remote: some answers may be no label */
+    int random;   /* it answers the same text differently */
+    int whole;    /* it reads every text to its end: all slots are visible */
+    int folded;   /* its lexicon has a fold */
+    int additive; /* ibp: there is a margin for every radius; else for all words alone */
     size_t classes;
     const json_t *labels; /* borrowed: array of names */
     safer_certify_options options;

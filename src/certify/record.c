@@ -102,6 +102,16 @@ static void add_margins(json_t **record, const safer_certificate *c, const safer
     sf_member_add(record, "margins", margins);
 }
 
+/* Where words add up: the least of them, by how many words change. */
+static void add_curve(json_t **record, const safer_certificate *c, const safer_workspace *w)
+{
+    json_t *margin_at = json_array();
+    for (size_t r = 0; r < SAFER_RADII; r++) sf_item_add(&margin_at, json_real(c->margin_at[r]));
+    sf_member_add(record, "margin_at", margin_at);
+    sf_member_add(record, "margin_radius", json_real(w->margin_radius));
+    sf_member_add(record, "margin_next", json_real(w->margin_next));
+}
+
 json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_workspace *w)
 {
     const safer_model *model = w->model;
@@ -126,6 +136,7 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     else
         add_votes(&record, c, w);
     if (!c->margins) add_bound(&record, c, w);
+    if (c->additive) add_curve(&record, c, w);
     sf_member_add(&record, "certified", json_boolean(c->certified));
     sf_member_add(&record, "radius", sf_radius_text(c->radius));
     if (w->split) sf_member_add(&record, "edits", json_integer((json_int_t)c->edits));
@@ -261,6 +272,20 @@ static void read_margins(sf_record *r, sf_members *m, const sf_config *config)
     }
 }
 
+static void read_curve(sf_record *r, sf_members *m)
+{
+    const json_t *at = sf_member_array(m, "margin_at");
+    if (at && json_array_size(at) != SAFER_RADII) sf_member_refuse(m, "margin_at", "a number for every radius");
+    for (size_t i = 0; at && i < SAFER_RADII; i++) {
+        r->margin_at[i] = json_real_value(json_array_get(at, i));
+        if (!json_is_real(json_array_get(at, i)) || (i && r->margin_at[i] > r->margin_at[i - 1]))
+            sf_member_refuse(m, "margin_at", "real numbers that do not rise");
+    }
+    r->margin_radius = sf_member_real(m, "margin_radius");
+    r->margin_next = sf_member_real(m, "margin_next");
+    if (r->margin_next > r->margin_radius) sf_member_refuse(m, "margin_next", "a number not above margin_radius");
+}
+
 safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config *config, const char *path, size_t line,
                             safer_error *error)
 {
@@ -283,6 +308,7 @@ safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config 
         read_margins(&r, &m, config);
     else
         read_votes(&r, &m, config);
+    if (config->additive) read_curve(&r, &m);
     r.certified = sf_member_flag(&m, "certified");
     r.radius = sf_member_radius(&m, "radius");
     r.queries = sf_member_count(&m, "queries");
@@ -521,16 +547,47 @@ done:
     return status;
 }
 
+/* Whether a margin can be that of a radius, as far as the reported radii tell: it falls as the radius rises. */
+static int margin_fits(const sf_record *r, double margin, size_t radius)
+{
+    for (size_t i = 0; i < SAFER_RADII; i++)
+        if ((sf_reported_radii[i] <= radius && r->margin_at[i] < margin) ||
+            (sf_reported_radii[i] >= radius && r->margin_at[i] > margin))
+            return 0;
+    return 1;
+}
+
+/* What of the margins by radius does not follow from the rest of a record, or NULL. */
+static const char *fault_of_curve(const sf_record *r, const sf_config *config)
+{
+    const int all = r->radius == SAFER_ALL;
+    if (r->margin_at[SAFER_RADII - 1] != r->margin) return "margin_at does not end with the least of the margins";
+    for (size_t i = 0; i < SAFER_RADII; i++)
+        if (sf_reported_radii[i] >= r->visible && r->margin_at[i] != r->margin)
+            return "margin_at goes on where the slots end";
+    if (all != (r->margin > 0)) return "the radius does not follow from the margins";
+    if (!all && r->radius > 0 && r->radius >= r->visible) return "a radius beyond the number of slots";
+    if (all ? r->margin_radius != r->margin || r->margin_next != r->margin
+            : !margin_fits(r, r->margin_next, r->radius + 1) ||
+                  (r->radius > 0 ? !margin_fits(r, r->margin_radius, r->radius) : r->margin_radius < r->margin_at[0]))
+        return "margin_radius or margin_next is not that of the radius";
+    if (!all && ((r->radius > 0 && !(r->margin_radius > 0)) || r->margin_next > 0))
+        return "the radius does not follow from the margins";
+    if (r->margin_radius > 0 && r->base != r->target) return "the margins contradict the model's answer";
+    return r->certified != (r->radius >= config->radius) ? "certified does not follow from the radius" : NULL;
+}
+
 /* The same for a record of bounds. */
 static const char *fault_of_margins(const sf_record *r, const sf_config *config)
 {
     const int leads = r->margin > 0;
+    if (!r->exact || r->queries != 0) return "bounds need no queries";
     if (r->prediction != r->base) return "the prediction is not the model's answer";
     if (r->target != right_target(r, config)) return "the certificate is about another class";
+    if (config->additive) return fault_of_curve(r, config);
     if (r->radius != (leads ? SAFER_ALL : 0)) return "the radius does not follow from the margins";
     if (leads && r->base != r->target) return "the margins contradict the model's answer";
-    if (r->certified != leads) return "certified does not follow from the radius";
-    return !r->exact || r->queries != 0 ? "bounds need no queries" : NULL;
+    return r->certified != leads ? "certified does not follow from the radius" : NULL;
 }
 
 safer_status sf_record_recheck(const sf_record *r, const sf_config *config, const char *path, size_t line,

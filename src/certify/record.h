@@ -43,6 +43,7 @@ typedef struct sf_record {
     /* Interval bounds; zeros in a run by votes. */
     double margin;         /* the target's least lead over another class, in logits */
     const json_t *margins; /* over every other class: a real number */
+    double margin_at[SAFER_RADII], margin_radius, margin_next; /* where words add up: the least, by radius */
 } sf_record;
 
 static inline double sf_record_q_edits(const sf_record *r, size_t edits)

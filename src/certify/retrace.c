@@ -103,20 +103,34 @@ static int are_votes(const json_t *counts, const uint64_t *votes, const sf_confi
     return 1;
 }
 
+/* A claim may say less, never more. */
+static int is_margin(double stored, double own) { return stored <= own && stored >= own - SF_TOLERANCE; }
+
 static int are_margins(const json_t *margins, const safer_certificate *c, const sf_config *config)
 {
     for (size_t k = 0; k < config->classes; k++) {
         const double stored = json_real_value(json_object_get(margins, sf_config_label(config, (int)k)));
-        if ((int)k != c->target && !(stored <= c->margins[k] && stored >= c->margins[k] - SF_TOLERANCE)) return 0;
+        if ((int)k != c->target && !is_margin(stored, c->margins[k])) return 0;
     }
     return 1;
+}
+
+/* What of the margins by radius is another, or NULL. */
+static const char *different_curve(const sf_record *r, const safer_certificate *c, const safer_workspace *w)
+{
+    for (size_t i = 0; i < SAFER_RADII; i++)
+        if (!is_margin(r->margin_at[i], c->margin_at[i])) return "margin_at";
+    if (r->radius != c->radius) return "radius"; /* before the margins there, which would say so less clearly */
+    if (!is_margin(r->margin_radius, w->margin_radius)) return "margin_radius";
+    return is_margin(r->margin_next, w->margin_next) ? NULL : "margin_next";
 }
 
 /* What was counted. */
 static const char *different_counts(const sf_record *r, const sf_config *config, const safer_certificate *c,
                                     const safer_workspace *w)
 {
-    if (c->margins) return are_margins(r->margins, c, config) ? NULL : "margins";
+    if (c->margins && !are_margins(r->margins, c, config)) return "margins";
+    if (c->margins) return c->additive ? different_curve(r, c, w) : NULL;
     if (c->exact) return sf_record_has_tally(r, config, &w->tally) ? NULL : "weights";
     if (r->vote && (r->vote_n != c->vote_n || !are_votes(r->vote, c->vote_votes, config))) return "vote";
     if (r->n != c->n) return "n";

@@ -24,7 +24,10 @@ enum { MOST_CLASSES = 1000 }; /* of a table of answers: its size is the square *
 safer_status sf_summary_start(safer_summary *out, const sf_config *config, safer_error *error)
 {
     const size_t classes = config->classes, columns = classes <= MOST_CLASSES ? classes + 1 : 0;
-    safer_summary s = {.about_predictions = config->unlabelled, .remote = config->remote, .folded = config->folded};
+    safer_summary s = {.about_predictions = config->unlabelled,
+                       .remote = config->remote,
+                       .folded = config->folded,
+                       .additive = config->additive};
     if (config->deletes) {
         s.edits = config->options.edits;
         s.edit_kind = config->options.edit_kind;

@@ -61,6 +61,7 @@ static safer_status check_answers(replay *r, const sf_record *record, size_t i, 
     if (!w->workspace) {
         SF_TRY(sf_workspace_new(&w->workspace, r->model, r->lexicon, &r->options, error));
         w->workspace->fixed_vote = config->format < 2;
+        w->workspace->additive = config->additive;
     }
     SF_TRY(safer_certify_text(&c, &w->workspace, r->model, r->lexicon, row.text, row.text_length, record->label,
                               &r->options, error));

@@ -120,6 +120,7 @@ safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, c
     w->model = model;
     w->lexicon = lexicon;
     w->options = *options;
+    w->additive = options->method == SAFER_METHOD_IBP && sf_ibp_adds(model);
     w->votes = sf_calloc(model->classes, sizeof *w->votes);
     w->selection = sf_calloc(model->classes, sizeof *w->selection);
     w->shares = sf_calloc(model->classes, sizeof *w->shares);

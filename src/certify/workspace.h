@@ -75,6 +75,8 @@ struct safer_workspace {
     double *shares;              /* classes */
     double q_radius, q_next;     /* q at the certified radius and at the next */
     double *margins;             /* classes: ibp */
+    int additive;                /* ibp: a margin for every radius; else for all words alone */
+    double margin_radius, margin_next; /* at the certified radius and at the next */
     sf_ibp_scratch *ibp;
 };
 

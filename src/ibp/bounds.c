@@ -149,7 +149,7 @@ static void bound_unit(float *low, float *high, const float *low_inputs, const f
     *high = !finite ? NAN : most > 0 ? most : 0;
 }
 
-static double gamma_of(double k, double unit) { return k * unit / (1 - k * unit); }
+double sf_ibp_gamma(double k, double unit) { return k * unit / (1 - k * unit); }
 
 /* Step 5: what all words give class y over class c at least, their mean. */
 static double bound_words(const sf_cnn_net *net, sf_ibp_network_scratch *s, const sf_ibp_choices *text, size_t count,
@@ -174,7 +174,49 @@ static double bound_words(const sf_cnn_net *net, sf_ibp_network_scratch *s, cons
         sum += least;
         size += largest;
     }
-    return count ? (sum - gamma_of(k, 0x1p-53) * size * (1 + 0x1p-30)) / (double)count : 0;
+    return count ? (sum - sf_ibp_gamma(k, 0x1p-53) * size * (1 + 0x1p-30)) / (double)count : 0;
+}
+
+int sf_ibp_network_adds(const sf_cnn_net *net)
+{
+    const sf_cnn_shape *shape = &sf_cnn_net_layout(net)->shape;
+    return !shape->hidden && !shape->convolution && !shape->max_pool;
+}
+
+/* Steps 4 and 5, word by word: of any text that the choices make, the magnitudes of the program's terms add up to
+ * `size` at most, and so its error is bounded as in step 4. */
+sf_ibp_lead sf_ibp_network_lead(double *values, const sf_cnn_net *net, const sf_ibp_choices *text, size_t y, size_t c,
+                                double factor, sf_ibp_network_scratch *s)
+{
+    const sf_cnn_layout *l = sf_cnn_net_layout(net);
+    const float *parameters = sf_cnn_net_parameters(net), *own = parameters + l->output_weight + y * l->features,
+                *other = parameters + l->output_weight + c * l->features;
+    const double *unit = sf_cnn_units(net), own_bias = (double)parameters[l->output_bias + y],
+                 other_bias = (double)parameters[l->output_bias + c], k = (double)l->features + 12;
+    const size_t D = l->features, count = text->count < l->shape.max_words ? text->count : l->shape.max_words;
+    double size = 0, underflow = k * 0x1p-123;
+    for (size_t i = 0; i < count; i++) {
+        double largest = 0;
+        for (size_t j = text->begin[i]; j < text->begin[i + 1]; j++) {
+            const int16_t *row = sf_cnn_row(net, text->ids[j], s->cnn);
+            double value = 0, extent = 0;
+            for (size_t d = 0; d < D; d++) {
+                const double number = unit[d] * row[d];
+                value += ((double)own[d] - (double)other[d]) * number;
+                extent += (fabs((double)own[d]) + fabs((double)other[d])) * fabs(number);
+            }
+            values[j] += factor * value / (double)count;
+            largest = extent > largest ? extent : largest;
+        }
+        size += largest;
+    }
+    for (size_t d = 0; d < D; d++) underflow += (fabs((double)own[d]) + fabs((double)other[d])) * 0x1p-125;
+    if (count) size /= (double)count;
+    size = (size + fabs(own_bias) + fabs(other_bias)) * (1 + 0x1p-20); /* which covers the roundings of `size` itself */
+    if (!(size < 1e38)) size = DBL_MAX;
+    return (sf_ibp_lead){.bias = factor * (own_bias - other_bias),
+                         .error = factor * (sf_ibp_gamma(k, 0x1p-24) * size + underflow) * (1 + 0x1p-20),
+                         .size = size};
 }
 
 /* Step 4: the lead of class y over class c; `words` is a lower bound of what the inputs
@@ -194,7 +236,8 @@ static double bound_margin(double *extent, const sf_cnn_layout *l, const float *
         underflow += weights * 0x1p-125; /* of a feature, which `words` takes for a real number */
     }
     /* `size` itself was rounded, by less than a part in 2^30: so is the factor in front. */
-    double error = (gamma_of(k, 0x1p-24) + gamma_of(k, 0x1p-53)) * size * (1 + 0x1p-30) + k * 0x1p-123 + underflow;
+    double error = (sf_ibp_gamma(k, 0x1p-24) + sf_ibp_gamma(k, 0x1p-53)) * size * (1 + 0x1p-30) + k * 0x1p-123 +
+                   underflow;
     double margin = own_bias - other_bias + (words > sum ? words : sum) - error;
     if (!(2 * size <= *extent))
         *extent = size < 1e38 ? 2 * size : DBL_MAX; /* twice: for the logits' own errors, and that of `size` */
@@ -216,7 +259,7 @@ safer_status sf_ibp_network_margins(double *margins, double *extent, const sf_cn
     for (size_t h = 0; h < H; h++)
         bound_unit(&s->low_hidden[h], &s->high_hidden[h], s->low_features, s->high_features,
                    parameters + l->hidden_weight + h * P, parameters[l->hidden_bias + h], P);
-    int linear = !H && !l->shape.convolution && !l->shape.max_pool;
+    int linear = sf_ibp_network_adds(net);
     for (size_t c = 0; c < l->shape.classes; c++) {
         const float *weights = parameters + l->output_weight;
         double words = linear && c != target ? bound_words(net, s, text, count, weights + target * P, weights + c * P)

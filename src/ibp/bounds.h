@@ -14,6 +14,10 @@
  * and of members that read the text in the canonical form of this very lexicon. */
 safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon, safer_error *error);
 
+/* Whether what substitutions change in such a model adds up over words, so that its worst case is known for every
+ * number of changed words: bow without a hidden layer, and sums of such and of canonical members. */
+int sf_ibp_adds(const safer_model *model);
+
 /* How many of the slots, from the first on, a model that passes sf_ibp_check can see. */
 size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots);
 
@@ -30,7 +34,15 @@ safer_status sf_ibp_margins(double *margins, const safer_model *model, const saf
                             const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
                             safer_error *error);
 
-/* The same of every member of a sum, (members, classes), before the weights, and nearly: to choose weights by. */
+/* Of a model that adds up: margins that are no lower, and the curve (visible + 1): curve[R] is by how much the target
+ * leads every other class at least when at most R words change. It does not rise, its last number is the least margin,
+ * and but for rounding errors an attack brings the lead there. It lives until the next call. */
+safer_status sf_ibp_curve(double *margins, const double **curve, const safer_model *model, const safer_lexicon *lexicon,
+                          const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
+                          safer_error *error);
+
+/* The same as sf_ibp_margins of every member of a sum, (members, classes), before the weights, and nearly: to choose
+ * weights by. */
 safer_status sf_ibp_member_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon,
                                    const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
                                    safer_error *error);

@@ -13,36 +13,60 @@
  *
  * A member that reads the canonical form of this lexicon reads the same text whichever words are
  * exchanged: what it says of the text as it is, is what it says of all. Whole numbers add up
- * exactly, and a sum of lower bounds is one. */
+ * exactly, and a sum of lower bounds is one.
+ *
+ * Where every other member adds up over words (bow without a hidden layer), so does their weighted sum: what is left
+ * of the target's lead when R words change is what the text has, and the R lowest of what each word can take from it,
+ * to the least that one of its synonyms gives, all members together. No attack does more, and one does as much. With L
+ * such members and W that real number, less the members' errors and that of computing it, the whole numbers
+ * lead by W - L (1 + 1/16) at least; as each term of W is off by 1/16 at most where it underflows, by
+ * floor(W) - L - floor(L / 8). */
 #include "ibp/bounds.h"
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "ibp/network.h"
 #include "model/sum.h"
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* What one network can read: every position's word and its synonyms, in the same order for all networks. */
+typedef struct choices {
+    uint32_t *ids;
+    size_t *begin, words; /* (words + 1) */
+    size_t id_capacity, begin_capacity;
+} choices;
 
 struct sf_ibp_scratch {
     sf_ibp_network_scratch **nets; /* (count): of the members, or of the one model */
+    choices *choices;              /* (count) */
     size_t count;
     double *margins; /* (classes): of one member */
     int64_t *totals; /* (classes) */
-    uint32_t *ids;   /* of a text's choices */
-    size_t *begin;
-    size_t id_capacity, begin_capacity;
+    double *values;  /* of every choice, all members together */
+    double *drops;   /* of every position, rising */
+    double *curve;   /* by the number of changed words */
+    size_t value_capacity, drop_capacity, curve_capacity;
 };
 
 void sf_ibp_scratch_free(sf_ibp_scratch *s)
 {
     if (!s) return;
     for (size_t i = 0; s->nets && i < s->count; i++) sf_ibp_network_scratch_free(s->nets[i]);
+    for (size_t i = 0; s->choices && i < s->count; i++) {
+        free(s->choices[i].ids);
+        free(s->choices[i].begin);
+    }
     free(s->nets);
+    free(s->choices);
     free(s->margins);
     free(s->totals);
-    free(s->ids);
-    free(s->begin);
+    free(s->values);
+    free(s->drops);
+    free(s->curve);
     free(s);
 }
 
@@ -57,9 +81,10 @@ static safer_status scratch_new(sf_ibp_scratch **out, const safer_model *model, 
     if (!s) return sf_fail_memory(error);
     s->count = as_sum(model) ? as_sum(model)->count : 1;
     s->nets = sf_calloc(s->count, sizeof *s->nets);
+    s->choices = sf_calloc(s->count, sizeof *s->choices);
     s->margins = sf_alloc(model->classes, sizeof *s->margins);
     s->totals = sf_alloc(model->classes, sizeof *s->totals);
-    if (!s->nets || !s->margins || !s->totals) {
+    if (!s->nets || !s->choices || !s->margins || !s->totals) {
         sf_ibp_scratch_free(s);
         return sf_fail_memory(error);
     }
@@ -95,11 +120,24 @@ safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon
     return SAFER_OK;
 }
 
+static const sf_cnn_net *net_of(const safer_model *model) { return ((const sf_cnn_model *)model)->net; }
+
+int sf_ibp_adds(const safer_model *model)
+{
+    const sf_sum_model *sum = as_sum(model);
+    if (!sum) return sf_cnn_is(model) && sf_ibp_network_adds(net_of(model));
+    for (size_t m = 0; m < sum->count; m++) {
+        const safer_model *member = sum->members[m].model;
+        if (!sum->members[m].canonical && !(sf_cnn_is(member) && sf_ibp_network_adds(net_of(member)))) return 0;
+    }
+    return 1;
+}
+
 /* -------------------------------------------------------------------- texts */
 
 static size_t words_read(const safer_model *net, const sf_slots *slots)
 {
-    size_t limit = sf_cnn_net_layout(((const sf_cnn_model *)net)->net)->shape.max_words;
+    size_t limit = sf_cnn_net_layout(net_of(net))->shape.max_words;
     return slots->word_count < limit ? slots->word_count : limit;
 }
 
@@ -122,15 +160,14 @@ size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots)
     return most;
 }
 
-/* The margins of one network. */
-static safer_status bound_net(double *margins, double *extent, const safer_model *base, const safer_lexicon *lexicon,
-                              const sf_slots *slots, size_t target, sf_ibp_scratch *s, sf_ibp_network_scratch **net,
-                              safer_error *error)
+static safer_status read_choices(choices *s, const safer_model *base, const safer_lexicon *lexicon,
+                                 const sf_slots *slots, safer_error *error)
 {
     const sf_cnn_model *model = (const sf_cnn_model *)base;
-    size_t words = words_read(base, slots), count = 0;
-    if (sf_grow(&s->begin, &s->begin_capacity, words + 1, sizeof *s->begin)) return sf_fail_memory(error);
-    for (size_t i = 0; i < words; i++) {
+    size_t count = 0;
+    s->words = words_read(base, slots);
+    if (sf_grow(&s->begin, &s->begin_capacity, s->words + 1, sizeof *s->begin)) return sf_fail_memory(error);
+    for (size_t i = 0; i < s->words; i++) {
         const sf_text_word *w = &slots->words[i];
         uint64_t first = w->word == SF_NONE ? 0 : lexicon->synonym_offsets[w->word];
         uint64_t end = w->word == SF_NONE ? 0 : lexicon->synonym_offsets[w->word + 1];
@@ -144,9 +181,21 @@ static safer_status bound_net(double *margins, double *extent, const safer_model
             s->ids[count++] = sf_cnn_number(model, lexicon->words.pool + at, stop - at - 1);
         }
     }
-    s->begin[words] = count;
-    sf_ibp_choices text = {s->ids, s->begin, words};
-    return sf_ibp_network_margins(margins, extent, model->net, &text, target, net, error);
+    s->begin[s->words] = count;
+    return SAFER_OK;
+}
+
+static sf_ibp_choices text_of(const choices *c) { return (sf_ibp_choices){c->ids, c->begin, c->words}; }
+
+/* The margins of one network, the model itself or this member. */
+static safer_status bound_net(double *margins, double *extent, const safer_model *model, const safer_lexicon *lexicon,
+                              const sf_slots *slots, size_t target, sf_ibp_scratch *s, size_t member,
+                              safer_error *error)
+{
+    const safer_status status = read_choices(&s->choices[member], model, lexicon, slots, error);
+    if (status != SAFER_OK) return status;
+    const sf_ibp_choices text = text_of(&s->choices[member]);
+    return sf_ibp_network_margins(margins, extent, net_of(model), &text, target, &s->nets[member], error);
 }
 
 /* What the whole numbers of two classes differ by at least, when their logits do by `margin` and are
@@ -168,14 +217,14 @@ safer_status sf_ibp_margins(double *margins, const safer_model *model, const saf
     const sf_sum_model *sum = as_sum(model);
     if (!*scratch) SF_TRY(scratch_new(scratch, model, error));
     sf_ibp_scratch *s = *scratch;
-    if (!sum) return bound_net(margins, NULL, model, lexicon, slots, target, s, &s->nets[0], error);
+    if (!sum) return bound_net(margins, NULL, model, lexicon, slots, target, s, 0, error);
     for (size_t k = 0; k < model->classes; k++) s->totals[k] = 0;
     for (size_t m = 0; m < sum->count; m++) {
         const sf_sum_member *member = &sum->members[m];
         const int64_t *said = sf_sum_said(answered, m);
         double extent = 0;
         if (!member->canonical)
-            SF_TRY(bound_net(s->margins, &extent, member->model, lexicon, slots, target, s, &s->nets[m], error));
+            SF_TRY(bound_net(s->margins, &extent, member->model, lexicon, slots, target, s, m, error));
         for (size_t k = 0; k < model->classes; k++)
             if (k != target)
                 s->totals[k] += member->canonical ? said[target] - said[k]
@@ -198,13 +247,129 @@ safer_status sf_ibp_member_margins(double *margins, const safer_model *model, co
     for (size_t m = 0; m < sum->count; m++, margins += model->classes) {
         const sf_sum_member *member = &sum->members[m];
         const int64_t *said = sf_sum_said(answered, m);
-        if (!member->canonical)
-            SF_TRY(bound_net(margins, NULL, member->model, lexicon, slots, target, s, &s->nets[m], error));
+        if (!member->canonical) SF_TRY(bound_net(margins, NULL, member->model, lexicon, slots, target, s, m, error));
         for (size_t k = 0; member->canonical && k < model->classes; k++)
             margins[k] = ldexp((double)(said[target] - said[k]), -SF_SUM_BITS) / member->weight;
     }
 done:
     return status;
+}
+
+/* -------------------------------------------------------------------- curve */
+
+/* The target's lead over one class, by how many words change. */
+typedef struct fall {
+    double lead;   /* with none changed, less all errors */
+    int64_t said;  /* a sum: what canonical members add, in its units */
+    int64_t terms; /* a sum: its other members; -1: this is no sum */
+} fall;
+
+/* Room for a text that all members have read. */
+static int make_room(sf_ibp_scratch *s, size_t visible)
+{
+    size_t values = 0, words = 0;
+    for (size_t m = 0; m < s->count; m++) {
+        const choices *c = &s->choices[m];
+        if (!c->begin || !s->nets[m]) continue; /* canonical */
+        values = c->begin[c->words] > values ? c->begin[c->words] : values;
+        words = c->words > words ? c->words : words;
+    }
+    return sf_grow(&s->values, &s->value_capacity, values + 1, sizeof *s->values) ||
+           sf_grow(&s->drops, &s->drop_capacity, words + visible + 1, sizeof *s->drops) ||
+           sf_grow(&s->curve, &s->curve_capacity, visible + 1, sizeof *s->curve);
+}
+
+/* The longest text that a member has read; NULL where all are canonical. */
+static const choices *longest(const sf_ibp_scratch *s)
+{
+    const choices *found = NULL;
+    for (size_t m = 0; m < s->count; m++)
+        if (s->nets[m] && (!found || s->choices[m].words > found->words)) found = &s->choices[m];
+    return found;
+}
+
+/* What every choice gives the target over a class, and what the sum of these leaves out. 0, or -1 when nothing can be
+ * said: numbers so great that floats may overflow, or the whole numbers of a sum clip. */
+static int add_members(fall *f, sf_ibp_scratch *s, const safer_model *model, size_t target, size_t class,
+                       const void *answered)
+{
+    const sf_sum_model *sum = as_sum(model);
+    const choices *most = longest(s);
+    double size = 0;
+    *f = (fall){.terms = sum ? 0 : -1};
+    for (size_t j = 0; most && j < most->begin[most->words]; j++) s->values[j] = 0;
+    for (size_t m = 0; m < s->count; m++) {
+        if (sum && sum->members[m].canonical) {
+            const int64_t *said = sf_sum_said(answered, m);
+            f->said += said[target] - said[class];
+            continue;
+        }
+        const double weight = sum ? sum->members[m].weight : 1, unit = 1 << SF_SUM_BITS;
+        const sf_ibp_choices text = text_of(&s->choices[m]);
+        const sf_ibp_lead lead = sf_ibp_network_lead(s->values, net_of(sum ? sum->members[m].model : model), &text,
+                                                     target, class, weight, s->nets[m]);
+        if (lead.size == DBL_MAX || (sum && weight * lead.size * unit > (double)(SF_SUM_MOST / 4))) return -1;
+        f->lead += lead.bias - lead.error;
+        size += weight * lead.size + lead.error;
+        if (sum) f->terms++;
+    }
+    /* Every number met here is a sum of at most k terms, of three for each word: its own, the least, the difference. */
+    const double k = 3 * (most ? (double)most->words : 0) + 3 * (double)SF_SUM_MEMBERS + 0x1p20;
+    f->lead -= sf_ibp_gamma(k, 0x1p-53) * 4 * size;
+    return 0;
+}
+
+/* Adds what the words of the text give, and sorts by how much each can fall. */
+static size_t sort_drops(fall *f, sf_ibp_scratch *s)
+{
+    const choices *text = longest(s);
+    const size_t words = text ? text->words : 0;
+    for (size_t i = 0; i < words; i++) {
+        const double own = s->values[text->begin[i]];
+        double least = own;
+        for (size_t j = text->begin[i]; j < text->begin[i + 1]; j++)
+            least = s->values[j] < least ? s->values[j] : least;
+        f->lead += own;
+        s->drops[i] = least - own;
+    }
+    qsort(s->drops, words, sizeof *s->drops, sf_compare_doubles);
+    return words;
+}
+
+/* What is left of the lead: of a sum, in whole numbers. */
+static double left_of(const fall *f, double drop)
+{
+    if (f->terms < 0) return nextafter(f->lead + drop, -DBL_MAX);
+    const double least = -2 * (double)SF_SUM_MOST * (double)f->terms, lead = floor(ldexp(f->lead + drop, SF_SUM_BITS));
+    const int64_t whole = (lead > least ? (int64_t)lead : (int64_t)least) - f->terms - f->terms / 8;
+    return ldexp((double)((f->terms ? whole : 0) + f->said), -SF_SUM_BITS);
+}
+
+safer_status sf_ibp_curve(double *margins, const double **curve, const safer_model *model, const safer_lexicon *lexicon,
+                          const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
+                          safer_error *error)
+{
+    const size_t visible = sf_ibp_visible(model, slots);
+    const safer_status status = sf_ibp_margins(margins, model, lexicon, slots, target, answered, scratch, error);
+    if (status != SAFER_OK) return status;
+    sf_ibp_scratch *s = *scratch;
+    if (make_room(s, visible)) return sf_fail_memory(error);
+    for (size_t r = 0; r <= visible; r++) s->curve[r] = HUGE_VAL;
+    for (size_t c = 0; c < model->classes; c++) {
+        fall f;
+        double drop = 0, left = margins[c]; /* which holds at every radius */
+        if (c == target) continue;
+        const int known = add_members(&f, s, model, target, c, answered) == 0;
+        const size_t words = known ? sort_drops(&f, s) : 0;
+        for (size_t r = 0; r <= visible; r++) {
+            if (r && r <= words) drop += s->drops[r - 1];
+            left = known ? fmax(margins[c], left_of(&f, drop)) : margins[c];
+            s->curve[r] = fmin(s->curve[r], left);
+        }
+        margins[c] = left;
+    }
+    *curve = s->curve;
+    return SAFER_OK;
 }
 
 int sf_ibp_certifies(const double *margins, size_t classes, size_t target)

@@ -23,4 +23,22 @@ void sf_ibp_network_scratch_free(sf_ibp_network_scratch *scratch);
 safer_status sf_ibp_network_margins(double *margins, double *extent, const sf_cnn_net *net, const sf_ibp_choices *text,
                                     size_t target, sf_ibp_network_scratch **scratch, safer_error *error);
 
+/* Whether its logits add up over words: there is no layer between their mean and the logits. */
+int sf_ibp_network_adds(const sf_cnn_net *net);
+
+/* What is known of the lead of one class over another, times a factor: it is the sum of `bias` and of a
+ * value for every position's word, as real numbers; the program's own is below that by `error` at most. */
+typedef struct sf_ibp_lead {
+    double bias, error;
+    double size; /* no sum of magnitudes exceeds it: neither that of the terms nor, divided by the factor, a logit */
+} sf_ibp_lead;
+
+/* Of a network that adds up, with the scratch of an earlier sf_ibp_network_margins of this text: adds to
+ * values[j] what ids[j] gives class y over class c, times the factor. */
+sf_ibp_lead sf_ibp_network_lead(double *values, const sf_cnn_net *net, const sf_ibp_choices *text, size_t y, size_t c,
+                                double factor, sf_ibp_network_scratch *scratch);
+
+/* The rounding error of a sum of k terms, or of one that meets k roundings, for each unit of their magnitudes. */
+double sf_ibp_gamma(double k, double unit);
+
 #endif

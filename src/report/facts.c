@@ -260,13 +260,13 @@ static void take_classes(sf_facts *facts)
 static void take_metrics(sf_facts *facts)
 {
     const safer_summary *s = &facts->run->certified;
-    const int bounds = facts->run->config.method == SAFER_METHOD_IBP; /* which have one radius */
+    const int bounds = facts->run->config.method == SAFER_METHOD_IBP; /* which most often have one radius */
     const safer_figure headline = safer_summary_headline(s);
     add_metric(facts, headline.name, NULL, NULL, headline.part, headline.whole);
     add_metric(facts, "certified, as in the paper", NULL, NULL, s->certified, s->labelled);
     if (!bounds) add_metric(facts, "smoothed accuracy", NULL, NULL, s->smoothed_correct, s->labelled);
     add_metric(facts, "clean accuracy", NULL, NULL, s->base_correct, s->labelled);
-    if (!bounds) take_radii(facts);
+    if (!bounds || s->additive) take_radii(facts);
     take_edits(facts);
     take_classes(facts);
 }

@@ -137,7 +137,11 @@ static void put_facts(sf_writer *out, const sf_report_run *run)
     if (!sf_report_run_has_votes(run)) {
         sf_put_count(out, s->without_slots);
         sf_put(out, " in which no word can change. Certified by interval bounds on the model itself: "
-                    "nothing is drawn, so nothing is estimated.</p>\n");
+                    "nothing is drawn, so nothing is estimated.");
+        if (s->additive)
+            sf_put(out, " What words give this model adds up: but for rounding errors, one exchange more than a text "
+                        "is certified against changes its answer.");
+        sf_put(out, "</p>\n");
         return;
     }
     sf_put_count(out, s->abstained);
