@@ -1064,6 +1064,42 @@ class Lexicons(Case):
         self.assertIn("pipe", report["kernel_choice"]["untried"])
         self.refused(lexicon("import", "--table", "pairs.tsv", "--kernel", "best", "-o", "x.lex"), USAGE, "expected auto, topk:K")
 
+    def test_arch_auto(self):
+        """train without --arch: n-grams, and why; with vectors what was tried, the same for any number of threads, by the rule"""
+        pairs, _ = self.lex("import", "--table", write("pairs2.tsv", "good\tgreat\nbad\tawful\n"), "--kernel", "representative")
+        rows = "".join(f"{n}\t{n % 3 % 2}\t{'great good'.split()[n % 2] if n % 3 == 1 else 'bad'} {'x' * (n % 5 + 2)} film\n" for n in range(400))
+        write("three.tsv", rows)
+        write("three.txt", "".join(f"{w} {i % 3} {i % 5} 1\n" for i, w in enumerate(["good", "great", "bad", "awful", "film", *("x" * n for n in range(2, 7))])))
+        common = ("--data", "three.tsv", "--epochs", 2, "--json", "-o", "a.st")
+
+        def train(*arguments):
+            return json.loads(self.ok(run("train", *common, *arguments)))
+
+        for reason, arguments in (("there is no lexicon", ()), ("there are no word vectors", ("--lexicon", pairs)),
+                                  ("draws delete words", ("--lexicon", pairs, "--vectors", "three.txt", "--delete", 0.5))):
+            told = train(*arguments)
+            self.assertEqual((told["arch"], told["arch_choice"]["untried"]), ("ngram", reason))
+        self.assertIsNone(train("--arch", "ngram")["arch_choice"])
+        told = train("--lexicon", pairs, "--vectors", "three.txt", "--threads", 1)
+        trials, bytes_of_one = told["arch_choice"]["trials"], (temporary / "a.st").read_bytes()
+        self.assertEqual([t["arch"] for t in trials], ["ngram", "bow", "cnn"])
+        best = trials[0]
+        for trial in trials[1:]:
+            n, won = trial["won"] + trial["lost"], trial["won"]
+            p = sum(math.comb(n, k) for k in range(won, n + 1)) / 2**n
+            self.assertAlmostEqual(trial["p_value"], p, places=9)
+            best = trial if p <= 0.05 else best
+        self.assertEqual(told["arch"], best["arch"])
+        again = train("--lexicon", pairs, "--vectors", "three.txt", "--threads", 3)
+        self.assertEqual((temporary / "a.st").read_bytes(), bytes_of_one)
+        untimed = [[{k: v for k, v in t.items() if k != "seconds"} for t in x["arch_choice"]["trials"]] for x in (told, again)]
+        self.assertEqual(untimed[0], untimed[1])
+        shown = json.loads(self.ok(run("model", "show", "a.st", "--json")))["trained_with"]["arch_choice"]
+        self.assertEqual([t["arch"] for t in shown["trials"]], ["ngram", "bow", "cnn"])
+        self.assertEqual(json.loads(self.ok(run("train", "--data", "three.tsv", "--seeds", 2, "--json", "-o", "a.json")))["seeds"], 2)
+        for option in (("--defense", "exact"), ("--encoder", "nowhere"), ("--device", "cpu"), ("--resume",)):
+            self.refused(run("train", *common, "--lexicon", pairs, *option), USAGE, option[0], "needs --arch")
+
     def test_diff(self):
         """words, pairs, cuts, kernels, protected words and folds that differ; 0 and 1"""
         one = self.lex("import", "--table", write("d1.tsv", "hot\twarm heated\nbig\tlarge\nthe\ton\n"), "--kernel", "component")[0]

@@ -1158,11 +1158,13 @@ results = safer.certify(pipeline, test.texts, test.labels, lexicon, n=400, metho
 for text, record in zip(test.texts[:5], results):
     votes = list(pipeline.predict(safer.draws(lexicon, text, 400)))
     assert record.counts == {k: votes.count(k) for k in ("0", "1")}, record
+outside = [1 - results.summary.predict_seconds / results.summary.seconds]
 for other in (pipeline.predict_proba, lambda texts: pipeline.decision_function(texts) > 0):
     again = safer.certify(other, test.texts, test.labels, lexicon, n=400, method="binomial", n0=50, classes=["0", "1"])
     assert [k.counts for k in again] == [k.counts for k in results]
+    outside.append(1 - again.summary.predict_seconds / again.summary.seconds)
 s = results.summary
-print(json.dumps([s.clean_accuracy, s.certified_accuracy, 1 - s.predict_seconds / s.seconds]))
+print(json.dumps([s.clean_accuracy, s.certified_accuracy, min(outside)]))
 """
 
 
