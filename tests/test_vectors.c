@@ -93,7 +93,7 @@ static void test_faults(void **state)
     (void)state;
     sf_vectors v;
     assert_fails(parse(&v, "the 1 2\ncat 1\n", NULL, 1), SAFER_INPUT,
-                 "file.txt, line 2: 1 numbers where 2 are expected");
+                 "file.txt, line 2: 1 number where 2 are expected");
     assert_fails(parse(&v, "the 1 2\ncat 1 2 3\n", NULL, 1), SAFER_INPUT, "line 2: 3 numbers");
     assert_fails(parse(&v, "the 1 2\n\ncat 1 2\n", NULL, 1), SAFER_INPUT, "line 2");
     assert_fails(parse(&v, "the 1 nan\n", NULL, 1), SAFER_INPUT, "line 1: NaN");
