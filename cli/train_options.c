@@ -55,8 +55,10 @@ static void course_options(cli_options *options, cli_train_flags *t)
 static void word_options(cli_options *options, safer_train_options *o)
 {
     cli_add_heading(options, "bow and cnn");
-    cli_add_path(options, "vectors", &o->cnn.vectors, "FILE", "pretrained word vectors to start from");
-    cli_add_int(options, "dim", &o->cnn.dim, "D", "length of learned word vectors (default {default})");
+    cli_add_path(options, "vectors", &o->cnn.vectors, "FILE",
+                 "pretrained word vectors to start from, or an encoder, which reads every word alone");
+    cli_add_int(options, "dim", &o->cnn.dim, "D",
+                "length of word vectors that are learned, or an encoder's (default {default})");
     cli_add_string(options, "widths", &o->cnn.widths, "LIST", "cnn: filter widths, as 3 or 3,4,5 (default {default})");
     cli_add_int(options, "filters", &o->cnn.filters, "N", "cnn: filters of each width (default {default})");
     cli_add_int(options, "hidden", &o->cnn.hidden, "N", "units before the output, 0 for none (default {default})");

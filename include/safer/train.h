@@ -75,8 +75,9 @@ typedef struct safer_train_options {
 
     /* bow and cnn */
     struct {
-        const char *vectors; /* pretrained word vectors to start from; NULL: learned from random ones */
-        int dim;             /* of learned word vectors; 100 */
+        const char *vectors; /* pretrained word vectors to start from; NULL: learned from random ones. A folder, or a
+                              * file that ends in .safetensors or .onnx: an encoder, which reads every word alone */
+        int dim;             /* of word vectors that are learned, or an encoder's; 100 */
         const char *widths;  /* cnn: filter widths, "3" or "3,4,5" */
         int filters;         /* cnn: per width; 100 */
         int hidden;          /* units of the layer before the output; 100 */

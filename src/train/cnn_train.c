@@ -128,7 +128,7 @@ static safer_status start(sf_course *course, safer_error *error)
     sf_cnn_shape shape = {0};
     SF_TRY(sf_train_split_make(&split, o, error));
     SF_TRY(sf_textset_read(&t->corpus, &split, SF_KNOW_DRAWN, o, error));
-    if (o->cnn.vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->cnn.vectors, o->threads, error));
+    if (o->cnn.vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o, error));
     read_shape(&shape, t, o->cnn.vectors ? vectors.dim : (size_t)o->cnn.dim);
     sf_cnn_layout_make(&t->layout, &shape);
     SF_TRY(sf_textbatch_new(&t->batch, &t->corpus.fit, (size_t)o->course.batch, error));

@@ -198,7 +198,7 @@ static safer_status start(sf_course *course, safer_error *error)
     sf_vectors vectors = {0};
     SF_TRY(sf_train_split_make(&split, o, error));
     SF_TRY(sf_textset_read(&t->corpus, &split, SF_KNOW_SYNONYMS, o, error));
-    if (o->cnn.vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->cnn.vectors, o->threads, error));
+    if (o->cnn.vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o, error));
     sf_ibp_shape shape = read_shape(t, o->cnn.vectors ? vectors.dim : (size_t)o->cnn.dim);
     sf_ibp_layout_make(&t->layout, &shape);
     sf_ibp_fold_layout(&t->folded_layout, &t->layout);

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "draw/slots.h"
 #include "nn/lookup.h"
+#include "train/encoder_vectors.h"
 
 #include <string.h>
 
@@ -328,13 +329,16 @@ void sf_textbatch_shorten(sf_textbatch *b, const size_t *lengths, size_t count)
 
 /* ------------------------------------------------------------- word vectors */
 
-safer_status sf_textset_vectors(sf_vectors *out, const sf_textset *corpus, const char *path, int threads,
+safer_status sf_textset_vectors(sf_vectors *out, const sf_textset *corpus, const safer_train_options *options,
                                 safer_error *error)
 {
+    const char *path = options->cnn.vectors;
     sf_file file = {0};
     safer_status status;
+    if (sf_encoder_named(path))
+        return sf_encoder_vectors(out, &corpus->words, path, (size_t)options->cnn.dim, options, error);
     SF_TRY(sf_file_read(&file, path, error));
-    SF_TRY(sf_vectors_parse(out, file.bytes, file.length, path, &corpus->words, threads, error));
+    SF_TRY(sf_vectors_parse(out, file.bytes, file.length, path, &corpus->words, options->threads, error));
     if (out->words.count == 0)
         status = sf_fail(error, SAFER_INPUT, "%s: not one word of the training texts has a vector there", path);
 done:

@@ -69,9 +69,9 @@ void sf_textbatch_choose(sf_textbatch *batch, const sf_texts *texts, const uint3
 /* Where the texts turned out shorter: moves them together. lengths (count) */
 void sf_textbatch_shorten(sf_textbatch *batch, const size_t *lengths, size_t count);
 
-/* The vectors that a file has for the vocabulary, and their place in an embedding of
+/* The vectors that the options' file, or encoder, has for the vocabulary, and their place in an embedding of
  * (vocabulary, dim): words that the file lacks keep what is there. */
-safer_status sf_textset_vectors(sf_vectors *out, const sf_textset *corpus, const char *path, int threads,
+safer_status sf_textset_vectors(sf_vectors *out, const sf_textset *corpus, const safer_train_options *options,
                                 safer_error *error);
 void sf_textset_place(float *embedding, const sf_textset *corpus, const sf_vectors *vectors);
 
