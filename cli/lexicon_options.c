@@ -60,8 +60,8 @@ static void filter_options(cli_options *options, cli_lexicon_flags *a)
 void cli_kernel_option(cli_options *options, cli_lexicon_flags *a)
 {
     cli_add_string(options, "kernel", &a->options.kernel, "NAME",
-                   "topk:K, component or representative; auto: the one that certifies most of a tenth of --vocab-from "
-                   "DATA, of the first, where it has labels, else representative (default {default})");
+                   "topk:K, component or representative; auto: representative, unless trials on the first "
+                   "--vocab-from DATA find one that certifies clearly more of its labelled texts (default {default})");
 }
 
 void cli_build_options(cli_options *options, cli_lexicon_flags *a)

@@ -79,11 +79,11 @@ static void warn_classes(const class_counts *c, const safer_data *data, int has_
     size_t most = 0;
     for (size_t k = 0; k < c->count; k++)
         if (c->texts[k] > most) most = c->texts[k];
-    if (c->count < 2 || (most < FEW && !has_dev)) return; /* training refuses it, with the reason */
+    const int refused = c->count < 2 || (most < FEW && !has_dev); /* by training, with the reason */
     for (size_t k = 0; k < c->count; k++) {
         const char *label = safer_data_label(data, k);
         if (looks_like_text(label) && !odd++) first_odd = label;
-        if (c->texts[k] < FEW && few++ < MOST_NAMED)
+        if (!refused && c->texts[k] < FEW && few++ < MOST_NAMED)
             cli_say("warning: the class \"%.60s\" has %s", label, cli_texts(c->texts[k]));
     }
     if (few > MOST_NAMED)

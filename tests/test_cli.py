@@ -868,6 +868,9 @@ class Json(Case):
         self.refused(done, INPUT, 'all rows of --data have the label "pos"; at least two classes are needed')
         done = train("ten.csv", [("a good film", "pos"), ("a bad film", "neg")])
         self.refused(done, INPUT, "no class of --data has 10 rows, so none can be held out; give --dev")
+        done = train("swapped.csv", [("neg", "this is a text and no label"), ("pos", "this is another text and no label")])
+        self.assertEqual(done.code, INPUT)
+        self.assertIn("looks like a text, not like a label; --label-column", done.err)
 
     def test_dropped(self):
         """--dropped names every word that is read and not kept, once, with its reason"""

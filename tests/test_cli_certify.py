@@ -473,7 +473,7 @@ class Certify(Verbs):
     def test_labels(self):
         """a label that the model does not know: exit 3, both are named; no file"""
         write("odd.tsv", "1\t1\tA good film.\n2\tmaybe\tA bad film.\n")
-        self.refused(certify(*WITH_C, "--data", "odd.tsv", "-o", "odd.jsonl"), INPUT, "\"maybe\"", "0, 1")
+        self.refused(certify(*WITH_C, "--data", "odd.tsv", "-o", "odd.jsonl"), INPUT, "\"maybe\"", "0, 1", "--labels 0=NAME")
         self.assertFalse(exists("odd.jsonl"))
 
     def test_bad_models(self):

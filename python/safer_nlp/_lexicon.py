@@ -157,8 +157,8 @@ class Lexicon(Handle):
 
         The options are those of `safer lexicon build`; None stands for its default. English function words are protected
         unless `function_words` is false (`--protect none`).
-        The `kernel` is by default "auto": the one that certifies most of a tenth of the first of `vocab_from`, where it has
-        labels (:meth:`choose`), else "representative".
+        The `kernel` is by default "auto": "representative", unless trials on the first of `vocab_from` find one that certifies
+        clearly more of its labelled texts (:meth:`choose`).
         `max_frequency`, `same_pos` (a folder with WordNet's index files) and `nearest` leave out pairs, which
         ``export(what="cuts")`` lists; 0 and None leave out none.
         `synonyms` and `antonyms` take one path or several; so does `vocab_from`, which also takes what :func:`load_data`

@@ -293,7 +293,9 @@ safer_status sf_map_labels(int **out, const safer_model *model, const safer_data
             sf_buffer known = {0};
             for (size_t k = 0; k < model->classes && known.length < 200; k++)
                 (void)sf_buffer_format(&known, "%s%s", k ? ", " : "", model->labels[k]);
-            sf_fail(error, SAFER_INPUT, "the data has the label \"%s\", which the model does not know (it knows: %s)",
+            sf_fail(error, SAFER_INPUT,
+                    "the data has the label \"%s\", which the model does not know (it knows: %s); `labels` "
+                    "0=NAME gives the label 0 another name",
                     safer_data_label(data, i), known.bytes ? known.bytes : "none");
             sf_buffer_free(&known);
             free(classes);
