@@ -10,7 +10,10 @@
 
 int main(void)
 {
-    printf("soname %d.%d\n", SAFER_VERSION_MAJOR, SAFER_VERSION_MINOR);
+    if (SAFER_VERSION_MAJOR)
+        printf("soname %d\n", SAFER_VERSION_MAJOR);
+    else
+        printf("soname 0.%d\n", SAFER_VERSION_MINOR);
     SIZE(safer_error);
     SIZE(safer_progress);
     SIZE(safer_deletion);

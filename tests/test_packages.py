@@ -327,8 +327,8 @@ class Release(unittest.TestCase):
     def setUp(self):
         """A copy of what has a version, committed, whose changelog has a date."""
         self.copy = folder()
-        for name in ("CMakeLists.txt", "CHANGELOG.md", "include", "python", "web", "examples", "tests/test_docs.py", "tests/test_install.py",
-                     "tests/test_python.py", "scripts/release", "scripts/same-bits", "scripts/compare-sklearn", "packaging"):
+        for name in ("CMakeLists.txt", "CHANGELOG.md", "include", "python", "web", "examples", "docs/install.md", "tests/abi.txt",
+                     "tests/test_docs.py", "tests/test_install.py", "tests/test_python.py", "scripts/release", "scripts/same-bits", "scripts/compare-sklearn", "packaging"):
             (self.copy / name).parent.mkdir(parents=True, exist_ok=True)
             (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, self.copy / name)
         changes = self.copy / "CHANGELOG.md"
@@ -370,6 +370,14 @@ class Release(unittest.TestCase):
         self.release("--set-version", VERSION)
         self.git("diff", "--exit-code", "HEAD~1")
         self.assertEqual(self.release("--set-version", "1.0", good=False).returncode, 1)
+        install, changes = self.copy / "docs/install.md", self.copy / "CHANGELOG.md"
+        changes.write_text(changes.read_text().replace(" - 2026-12-24", " - unreleased"))
+        self.release("--set-version", "1.2.3")
+        self.assertIn("## 1.2.3 - unreleased\n", changes.read_text())
+        self.assertNotIn(f"## {VERSION}", changes.read_text())
+        for words in ("libsafer1_*.deb", "tar xf safer-1.2.3.tar.xz && cd safer-1.2.3\n", "safer_nlp-1.2.3.tar.gz", "libsafer.so.1\n"):
+            self.assertIn(words, install.read_text())
+        self.assertIn("soname 1\n", (self.copy / "tests/abi.txt").read_text())
 
     def test_refused(self):
         """changes, a place that was forgotten, no date, a tag: nothing is made"""

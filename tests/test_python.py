@@ -1236,8 +1236,9 @@ class Tools(unittest.TestCase):
         self.assertIn("ImportError: ", done.stderr)
         self.assertIn("cannot be loaded", done.stderr)
         shutil.copy(library, copy / "python/safer_nlp/libsafer.so.0.2")
-        (copy / "python/safer_nlp/_version.py").write_text('__version__ = "0.2.9"\n')
-        self.assertIn(f"has version {safer.__version__}; this package needs 0.2.9", script(sys.executable, show, env=environment).stderr)
+        needed = safer.__version__.rsplit(".", 1)[0] + ".99"
+        (copy / "python/safer_nlp/_version.py").write_text(f'__version__ = "{needed}"\n')
+        self.assertIn(f"has version {safer.__version__}; this package needs {needed}", script(sys.executable, show, env=environment).stderr)
         done = script(sys.executable, show, env={"SAFER_LIBRARY": "/lib/x86_64-linux-gnu/libc.so.6" if os.path.exists(
             "/lib/x86_64-linux-gnu/libc.so.6") else str(library)})
         if done.returncode:
