@@ -243,6 +243,48 @@ class Lexicons(unittest.TestCase):
         self.assertEqual(component.report["pairs"], component.info.pairs)
         self.assertIn("kernel and overlaps", component.report["stages"])
 
+    def test_diff(self):
+        """what two lexicons say differently is what `safer lexicon diff` says"""
+        write("d1.tsv", "hot\twarm\nwarm\theated\nbig\tlarge\nfilm\tmovie\nmovie\tpicture\n")
+        write("d2.tsv", "hot\twarm\nbig\tlarge huge\nthe\ton\npicture\tmovie film\n")
+        write("d.ant", "hot warm\n")
+        write("d.keep", "film\n")
+        tables = temporary("d1.tsv"), temporary("d2.tsv")
+        made = [safer.Lexicon.import_(tables[0], kernel="component"), safer.Lexicon.import_(tables[0], directed=True, kernel="component"),
+                safer.Lexicon.import_(tables[1], kernel="representative", fold="case", function_words=False),
+                safer.Lexicon.import_(tables[1], kernel="component", antonyms=temporary("d.ant"), protect=temporary("d.keep"))]
+        for i, lexicon in enumerate(made):
+            lexicon.save(temporary(f"d{i}.lex"))
+        for i, one in enumerate(made):
+            for k, other in enumerate(made):
+                done = run("lexicon", "diff", f"d{i}.lex", f"d{k}.lex", "--json")
+                said, found = json.loads(done.out), one.diff(other)
+                self.assertEqual((done.code, bool(found), said["same"]), (int(i != k), i != k, i == k))
+                for name in ("words", "pairs", "cuts", "protected", "kernel", "fold"):
+                    mine = {"kernel": found.kernels, "fold": [fold or "none" for fold in found.folds]}.get(name) or getattr(found, name)
+                    self.assertEqual(json.loads(json.dumps(mine)), [said["first"][name], said["second"][name]], (i, k, name))
+                self.assertEqual(list(found.drawn), said["drawn"])
+
+    def test_audit(self):
+        """the doubtful pairs are those of `safer lexicon audit`, in its order"""
+        write("audit.tsv", "good\tgreat the\nhot\twarm cold\n")
+        write("audit.vec", "good 1 0\ngreat 0.9 0.1\nhot 0 1\nwarm 0.1 1\ncold 1 0.1\nthe 0.5 0.5\n")
+        write("audit.ant", "cold hot\n")
+        made = safer.Lexicon.import_(temporary("audit.tsv"), vectors=temporary("audit.vec"), function_words=False)
+        made.save(temporary("audit.lex"))
+        said = json.loads(run_ok("lexicon", "audit", "audit.lex", "--antonyms", "audit.ant", "--distant", "0.9", "--json"))["list"]
+        found = made.audit(antonyms=temporary("audit.ant"), distant=0.9)
+        self.assertEqual([(pair.word, pair.synonym, list(pair.doubts)) for pair in found],
+                         [(pair["word"], pair["synonym"], pair["doubts"]) for pair in said])
+        self.assertEqual((found[0].doubts[0], found[1].doubts), ("function word", ("antonyms", "distant")))
+        for pair, listed in zip(found, said):
+            self.assertAlmostEqual(pair.similarity, listed["similarity"], places=6)
+        self.assertEqual(made.audit(distant=0)[0].doubts, ("function word",))
+        with self.assertRaises(safer.InvalidError):
+            made.audit(distant=float("nan"))
+        with self.assertRaisesRegex(safer.OperatingSystemError, "nowhere"):
+            made.audit(wordnet="nowhere")
+
     def test_choose(self):
         """the kernel auto: chosen on labelled data as the program does, the same file"""
         run_ok("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "-o", "auto.lex")

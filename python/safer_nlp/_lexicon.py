@@ -60,6 +60,26 @@ class Doubtful:
     similarity: Optional[float]  #: where it is known
 
 
+_Pair = Tuple[str, str]
+
+
+@dataclass(frozen=True)
+class LexiconDiff:
+    """What two lexicons say differently; true if there is anything. Of two lists the first is what only the first lexicon has."""
+
+    words: Tuple[Tuple[str, ...], Tuple[str, ...]]
+    pairs: Tuple[Tuple[_Pair, ...], Tuple[_Pair, ...]]  #: of synonyms
+    cuts: Tuple[Tuple[_Pair, ...], Tuple[_Pair, ...]]  #: pairs that were cut or filtered
+    drawn: Tuple[str, ...]  #: words of both that draw from other words
+    kernels: Tuple[str, str]
+    folds: Tuple[Optional[str], Optional[str]]
+    protected: Tuple[Tuple[Any, ...], Tuple[Any, ...]]  #: by each, the same or not: its built-in list, and digests of files
+
+    def __bool__(self) -> bool:
+        return (any(only for both in (self.words, self.pairs, self.cuts) for only in both) or bool(self.drawn)
+                or any(both[0] != both[1] for both in (self.kernels, self.folds, self.protected)))
+
+
 @dataclass(frozen=True)
 class LexiconInfo:
     """The size of a lexicon and where it comes from."""
@@ -314,6 +334,23 @@ class Lexicon(Handle):
         finally:
             _free(found)
 
+    def diff(self, other: "Lexicon") -> LexiconDiff:
+        """What this lexicon and another say differently, as `safer lexicon diff`: counts, vectors and names of files are not compared.
+
+        >>> lexicon = safer.Lexicon.load("demo.lex")
+        >>> lexicon.diff(lexicon.with_kernel("topk:2")).kernels
+        (..., 'topk:2')
+        >>> bool(lexicon.diff(lexicon))
+        False
+        """
+        mine, its = ({word: lexicon.show(word) for word in lexicon} for lexicon in (self, other))
+        return LexiconDiff(
+            words=(tuple(w for w in mine if w not in its), tuple(w for w in its if w not in mine)),
+            pairs=(_pairs_of_one(mine, its), _pairs_of_one(its, mine)),
+            cuts=(_cuts_of_one(self, other), _cuts_of_one(other, self)),
+            drawn=tuple(w for w in mine if w in its and _drawn(mine[w]) != _drawn(its[w])),
+            kernels=(self.kernel, other.kernel), folds=(self.folds, other.folds), protected=(_protected(self), _protected(other)))
+
     # ---- what it is
 
     @property
@@ -447,6 +484,37 @@ class Lexicon(Handle):
         if not self._finalizer.alive:
             return "<safer_nlp.Lexicon, closed>"
         return f"<safer_nlp.Lexicon of {self.words:,} words, {self.info.pairs:,} pairs, kernel {self.kernel}>"
+
+
+def _drawn(word: Word) -> Any:
+    return word.total, dict(zip(word.support, word.weights))
+
+
+def _pairs_of_one(mine: Mapping[str, Word], others: Mapping[str, Word]) -> Tuple[_Pair, ...]:
+    """The pairs of synonyms that the others lack. A pair that counts both ways is listed once."""
+    found, place = [], {word: number for number, word in enumerate(mine)}
+    links, theirs = ({(word, y) for word, known in words.items() for y in known.synonyms} for words in (mine, others))
+    for word, known in mine.items():
+        for y in known.synonyms:
+            back = (y, word) in links
+            if not (back and place[y] < place[word]) and not ((word, y) in theirs and (not back or (y, word) in theirs)):
+                found.append((word, y))
+    return tuple(found)
+
+
+def _cuts(lexicon: Lexicon) -> List[_Pair]:
+    return [(pair[0], pair[1]) for kind in ("filters", "cuts") for pair in lexicon.info.provenance.get(kind, {}).get("pairs", ())]
+
+
+def _cuts_of_one(lexicon: Lexicon, other: Lexicon) -> Tuple[_Pair, ...]:
+    known = {frozenset(pair) for pair in _cuts(other)}
+    return tuple(pair for pair in _cuts(lexicon) if frozenset(pair) not in known)
+
+
+def _protected(lexicon: Lexicon) -> Tuple[Any, ...]:
+    made = lexicon.info.provenance
+    files = [file["sha256"] for file in made.get("files", ()) if file.get("role") == "protect" and "sha256" in file]
+    return tuple([made["protected"]] if made.get("protected") is not None else []) + tuple(files)
 
 
 def _from_bytes(image: bytes, name: str) -> Lexicon:
