@@ -1065,6 +1065,14 @@ safer.certify(t.classify, t.TEXTS * 1000, t.LABELS * 1000, safer.Lexicon.load(sy
 # --------------------------------------------------------------------- models
 
 class Models(unittest.TestCase):
+    def test_program(self):
+        """a program where a model file is expected: how to ask it"""
+        write("x.py", "print(1)\n")
+        with self.assertRaisesRegex(safer.InvalidError, "x.py is a program, .*Model.connect\\('exec:python3 .*x.py', labels\\)"):
+            safer.Model.load(temporary("x.py"))
+        with self.assertRaisesRegex(safer.OperatingSystemError, "nowhere.py"):
+            safer.Model.load("nowhere.py")
+
     def test_file(self):
         """a model file: labels, classes, scores"""
         data = safer.load_data(temporary("demo/test.tsv"), limit=10)

@@ -127,6 +127,10 @@ class Model(_Answering):
         "cuda" (all GPUs), "cuda:0" or "auto"; a GPU has an arithmetic of its own, so it goes without `precision`."""
         if precision is not None and device not in (None, "cpu"):
             raise InvalidError("precision is for the CPU: a device has its own")
+        name = os.fsdecode(path)
+        if name.endswith(".py") and os.path.exists(name):
+            raise InvalidError(f"{name} is a program, not a model file; to ask it: safer_nlp.Model.connect('exec:python3 {name}', labels); "
+                               "a function of Python is given itself")
         model = cls(make("safer_model_open", path_bytes(path)))
         if precision is not None:
             call("safer_model_set_precision", model._pointer, choice("precision", precision))
