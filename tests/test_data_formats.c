@@ -400,6 +400,8 @@ static void test_detection(void **state)
           {"a", "1", "x", 0});
     reads("ratings.dat", "a\t1\tx\n", {"a", "1", "x", 0});
     refuses("noending", "1,x\n", "noending by its name or contents; give format tsv, csv, jsonl, fasttext or folder");
+    refuses("t.parquet", "PAR1\025\004", "t.parquet is a file of Parquet, which is read from Python alone");
+    reads("named.tsv", "PAR1\t1\tx\n", {"PAR1", "1", "x", 0});
     refuses("noending", "a\tb\n", "cannot tell the format of ");
     refuses("noending", "a\tb\tc\td\n", "cannot tell the format of ");
     refuses("words.txt", "a\tb\tc\n", "words.txt by its name or contents; give format");

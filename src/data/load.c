@@ -25,6 +25,14 @@ static int has_ending(const char *name, size_t length, const char *ending)
     return 1;
 }
 
+/* What begins files of columns that HuggingFace and pandas write, which Python reads and this library does not. The
+ * byte behind the name, a control character, tells them from a label of such a name. */
+static const char *columnar(const char *bytes, size_t length)
+{
+    if (length > 4 && memcmp(bytes, "PAR1\x15", 5) == 0) return "Parquet";
+    return length > 6 && memcmp(bytes, "ARROW1\0", 7) == 0 ? "Arrow" : NULL;
+}
+
 /* What the name says. *is_text: it ends like fastText's files, and like any text's. */
 static safer_format format_by_name(const char *name, int *is_text)
 {
@@ -48,6 +56,11 @@ safer_status sf_format_detect(safer_format *out, const char *name, const char *b
 {
     int is_text;
     safer_format format = format_by_name(name, &is_text);
+    const char *columns = columnar(bytes, length);
+    if (columns)
+        return sf_fail(error, SAFER_INPUT,
+                       "%s is a file of %s, which is read from Python alone (docs/python.md): save it as CSV or JSONL",
+                       name, columns);
     if (format == SAFER_FORMAT_AUTO) {
         size_t mark = sf_mark_length(bytes, length), tabs = 0;
         const char *p = bytes + mark, *end = bytes + length;
