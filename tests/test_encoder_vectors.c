@@ -1,5 +1,5 @@
-/* Word vectors from an encoder: they are what it makes of every word alone, turned and scaled; of fewer numbers they keep
- * as much of it as any; threads do not matter; what is wrong is said. */
+/* Word vectors from an encoder: they are what it makes of every word alone, turned and scaled; of fewer numbers they
+ * keep as much of it as any; threads do not matter; what is wrong is said. */
 #include "base/memory.h"
 #include "model/bert.h"
 #include "support.h"
