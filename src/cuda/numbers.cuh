@@ -50,6 +50,11 @@ __device__ inline void load_matrices_transposed(uint32_t *r, uint32_t at)
                  : "r"(at));
 }
 
+__device__ inline void store_shared(uint32_t to, uint4 x)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
+}
+
 /* 16 bytes into shared memory; zeros unless `valid`. */
 __device__ inline void copy_async(uint32_t to, const void *from, bool valid)
 {
