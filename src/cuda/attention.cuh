@@ -278,15 +278,20 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 && KIND <= ATTEND_L
                 }
             }
         }
+        const int begins = k * keys - first + (lane & 3) * 2 - lane / 4; /* key - query of a thread's first score */
         const bool near = first + 31 - k * keys <= r.window && (k + 1) * keys - 1 - first <= r.window; /* all see all */
-        if ((KIND == ATTEND_LOCAL && !near) || (k + 1) * keys > length)
+        if (KIND == ATTEND_LOCAL && !near)
 #pragma unroll
             for (int i = 0; i < 64; i++) {
-                const int key = k * keys + (i / 4 % 8) * 8 + (lane & 3) * 2 + (i & 1);
-                const int far = key - (first + i / 32 * 16 + lane / 4 + i / 2 % 2 * 8);
-                if (key >= length || (KIND == ATTEND_LOCAL && (far > r.window || -far > r.window)))
+                const int far = begins + (i / 4 % 8) * 8 + (i & 1) - i / 32 * 16 - i / 2 % 2 * 8;
+                if ((uint32_t)(far + r.window) > 2 * (uint32_t)r.window) /* on either side */
                     s[i / 32][i / 4 % 8][i % 4] = -INFINITY;
             }
+        if ((k + 1) * keys > length)
+#pragma unroll
+            for (int i = 0; i < 64; i++)
+                if (k * keys + (i / 4 % 8) * 8 + (lane & 3) * 2 + (i & 1) >= length)
+                    s[i / 32][i / 4 % 8][i % 4] = -INFINITY;
         const float by = KIND == ATTEND_BIASED ? 1 : scale;
         bool grew = false;
         float top[2][2];
