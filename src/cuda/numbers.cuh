@@ -28,6 +28,13 @@ __device__ inline float exp2_fast(float x)
     return y;
 }
 
+__device__ inline float reciprocal_fast(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* d (16, 8) += a (16, 16) * b (16, 8). */
 __device__ inline void multiply(float *d, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
