@@ -36,10 +36,9 @@ static void print_features(const char *path, safer_precision precision)
     uint32_t *whole = sf_alloc(c.layout.shape.tokens, sizeof *whole);
     check(features && whole, "out of memory");
     while ((length = getline(&line, &capacity, stdin)) > 0) {
-        ids.count = 0;
         const sf_tokenizer_frame frame = sf_piecer_frame(c.piecer);
-        const size_t room = sf_bert_room(&c.layout.shape, c.piecer);
-        check(!sf_piecer_encode(&ids, c.piecer, line, (size_t)length, room, &pieces), "out of memory");
+        const sf_window window = sf_bert_window(&c.layout.shape, c.piecer);
+        check(!sf_piecer_encode(&ids, c.piecer, line, (size_t)length, window, &pieces), "out of memory");
         uint32_t *p = whole;
         for (size_t i = 0; i < frame.before_count; i++) *p++ = frame.before[i];
         for (size_t i = 0; i < ids.count; i++) *p++ = ids.ids[i];

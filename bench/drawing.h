@@ -41,6 +41,7 @@ static inline draws_speed time_drawing(const sf_piecer *piecer, const safer_data
     sf_pieces_scratch scratch = {0};
     sf_buffer text = {0};
     sf_ids expected = {0};
+    const sf_window window = {LIMIT, 0};
     uint32_t ids[LIMIT], *draws = NULL;
     size_t capacity = 0;
     sf_lexpieces *words = sf_lexpieces_new(piecer, lexicon, LIMIT);
@@ -55,8 +56,8 @@ static inline draws_speed time_drawing(const sf_piecer *piecer, const safer_data
         check(sf_grow(&draws, &capacity, DRAWS * width + 1, sizeof *draws) == 0, "out of memory");
         sf_sampler_draw(draws, &sampler, sf_stream_of(1, slots.hash, SF_STAGE_CERTIFICATION), 0, DRAWS);
         double start = bench_processor();
-        check((deletion > 0 ? sf_kept_new(&own.kept, piecer, lexicon, words, &slots, LIMIT, NULL)
-                            : sf_pieces_new(&own.pieces, piecer, lexicon, words, &slots, LIMIT, NULL)) == SAFER_OK,
+        check((deletion > 0 ? sf_kept_new(&own.kept, piecer, lexicon, words, &slots, window, NULL)
+                            : sf_pieces_new(&own.pieces, piecer, lexicon, words, &slots, window, NULL)) == SAFER_OK,
               "pieces");
         preparing += bench_processor() - start;
         slot_count += slots.slot_count;
@@ -66,9 +67,8 @@ static inline draws_speed time_drawing(const sf_piecer *piecer, const safer_data
             start = bench_processor();
             for (size_t d = 0; d < DRAWS / 16; d++) {
                 sf_buffer_clear(&text);
-                expected.count = 0;
                 check(sf_slots_render(&text, &slots, lexicon, draws + d * width) == 0, "render");
-                check(sf_piecer_encode(&expected, piecer, text.length ? text.bytes : "", text.length, LIMIT,
+                check(sf_piecer_encode(&expected, piecer, text.length ? text.bytes : "", text.length, window,
                                        &scratch.piecer) == 0,
                       "encode");
                 if (timed) continue;

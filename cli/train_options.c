@@ -12,6 +12,7 @@ static const char *sizes(size_t number) { return safer_charcnn_size_name((safer_
 
 /* Without "default" and "none", which is what happens when nothing is given. */
 static const char *pools(size_t number) { return safer_pool_name((safer_pool)(number + 1)); }
+static const char *sides(size_t number) { return safer_truncation_side_name((safer_truncation_side)(number + 1)); }
 static const char *defenses(size_t number) { return safer_defense_name((safer_defense)(number + 1)); }
 
 cli_train_flags cli_train_default(void) { return (cli_train_flags){.options = safer_train_options_default()}; }
@@ -86,6 +87,8 @@ void cli_train_options(cli_options *options, cli_train_flags *t)
                    "train so many layers from the top (default 0: the head alone)");
     cli_add_int(options, "tokens", &o->bert.tokens, "N",
                 "word pieces read of a text (default: what the encoder takes, at most 512)");
+    cli_add_choice(options, "truncation-side", &t->truncation_side, sides, "SIDE",
+                   "what is cut off of longer texts: {choices} (default: the encoder's)");
 }
 
 void cli_defense_options(cli_options *options, cli_train_flags *t)
@@ -115,6 +118,8 @@ safer_status cli_train_finish(cli_train_flags *t, safer_error *error)
     if (status == SAFER_OK && t->pool) status = safer_pool_parse(&o->course.pool, t->pool, error);
     if (status == SAFER_OK && t->precision) status = safer_precision_parse(&o->course.precision, t->precision, error);
     if (status == SAFER_OK && t->defense) status = safer_defense_parse(&o->defense.kind, t->defense, error);
+    if (status == SAFER_OK && t->truncation_side)
+        status = safer_truncation_side_parse(&o->bert.truncation_side, t->truncation_side, error);
     if (status == SAFER_OK && t->size) status = safer_charcnn_size_parse(&o->charcnn.size, t->size, error);
     if (status != SAFER_OK || !t->layers) return status;
     const unsigned long layers = strtoul(t->layers, &end, 10);

@@ -5,7 +5,7 @@
 #include "cli.h"
 
 typedef struct cli_train_flags {
-    const char *arch, *pool, *precision, *defense, *size, *layers; /* NULL: not given */
+    const char *arch, *pool, *precision, *defense, *size, *layers, *truncation_side; /* NULL: not given */
     safer_train_options options;
 } cli_train_flags;
 

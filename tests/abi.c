@@ -63,6 +63,7 @@ int main(void)
     VALUES(safer_arch);
     VALUES(safer_pool);
     VALUES(safer_defense);
+    VALUES(safer_truncation_side);
     VALUES(safer_charcnn_size);
     VALUES(safer_method);
     VALUES(safer_edit_kind);

@@ -15,7 +15,7 @@ static const char *save(const char *name, const model *m, const char *trained_wi
     sf_wordpiece *wordpiece = NULL;
     sf_piecer *piecer = NULL;
     const char *path = temporary(name);
-    assert_ok(sf_wordpiece_new(&wordpiece, vocabulary, strlen(vocabulary), &(sf_wordpiece_options){1, 0, 1, 1, 77},
+    assert_ok(sf_wordpiece_new(&wordpiece, vocabulary, strlen(vocabulary), &(sf_wordpiece_options){1, 0, 1, 1, 77, 0},
                                "test", &error));
     assert_ok(sf_piecer_of_wordpiece(&piecer, wordpiece, &error));
     assert_ok(sf_bert_save(path, &m->layout, m->parameters, piecer, m->layout.shape.classes ? labels_json : NULL,

@@ -21,8 +21,9 @@ static void check_ids(const sf_bert_checkpoint *c, const char *text, const char 
     sf_ids ids = {0};
     char got[400] = "";
     size_t n = 0;
-    assert_int_equal(
-        sf_piecer_encode(&ids, c->piecer, text, strlen(text), sf_bert_room(&c->layout.shape, c->piecer), &scratch), 0);
+    assert_int_equal(sf_piecer_encode(&ids, c->piecer, text, strlen(text), sf_bert_window(&c->layout.shape, c->piecer),
+                                      &scratch),
+                     0);
     for (size_t i = 0; i < ids.count; i++)
         n += (size_t)snprintf(got + n, sizeof got - n, i ? " %u" : "%u", (unsigned)ids.ids[i]);
     assert_string_equal(got, expected);
@@ -37,7 +38,7 @@ static void check_bytes(const sf_bert_checkpoint *c, size_t tokens)
     assert_null(sf_piecer_wordpiece(c->piecer));
     assert_int_equal(sf_piecer_size(c->piecer), 8);
     assert_int_equal(c->layout.shape.tokens, tokens);
-    assert_int_equal(sf_bert_room(&c->layout.shape, c->piecer), tokens - 3);
+    assert_int_equal(sf_bert_window(&c->layout.shape, c->piecer).most, tokens - 3);
     assert_true(frame.before_count == 2 && frame.before[0] == 0 && frame.before[1] == 0);
     assert_true(frame.after_count == 1 && frame.after[0] == 1);
     check_ids(c, "ab ab a<s> b", "5 6 7 0 4 3");
@@ -100,6 +101,66 @@ static void write_changed(const char *name, const char *from, const char *to)
     free(text);
 }
 
+/* Whether a folder, and the file that it is converted to, are read by their end, and which ids a text has then. */
+static void check_side(const char *path, int ending, const char *text, const char *expected)
+{
+    safer_error error = {0};
+    char *file = keep(temporary("side.safetensors"));
+    assert_ok(safer_model_convert(file, path, &error));
+    for (int i = 0; i < 2; i++) {
+        sf_bert_checkpoint c;
+        assert_ok(sf_bert_checkpoint_open(&c, i ? file : path, &error));
+        assert_int_equal(c.layout.shape.ending, ending);
+        check_ids(&c, text, expected);
+        sf_bert_checkpoint_free(&c);
+    }
+    free(file);
+}
+
+/* Texts with too many pieces lose their beginning: as tokenizer_config.json says, else as tokenizer.json does. */
+static void test_side(void **state)
+{
+    (void)state;
+    static const char long_text[] = "aaaaababab ab a b", first[] = "2 2 2 2 5 5 5 6", last[] = "2 2 5 5 5 6 7 4 3",
+                      left[] = "{\"truncation\":{\"max_length\":11,\"direction\":\"Left\"},\"added_tokens\"";
+    sf_bert_shape shape = classifier(2);
+    shape.tokens = 11;
+    model m = make_model(&shape);
+    char *path = keep(write_folder("side", &m, &(form){0}, NULL));
+    assert_int_equal(unlink(in_folder("side", "vocab.txt")), 0);
+    write_text("side", "tokenizer.json", bytes_json);
+    write_text("side", "tokenizer_config.json", "{\"model_max_length\": 11}");
+    check_side(path, 0, long_text, first);
+    write_text("side", "tokenizer_config.json", "{\"model_max_length\": 11, \"truncation_side\": \"left\"}");
+    check_side(path, 1, long_text, last + 2);
+    write_changed("side", "{\"added_tokens\"", left);
+    write_text("side", "tokenizer_config.json", "{}");
+    check_side(path, 1, long_text, last + 2);
+    write_text("side", "tokenizer_config.json", "{\"truncation_side\": \"right\"}");
+    check_side(path, 0, long_text, first);
+    free(path);
+    free_model(&m);
+}
+
+/* The same of BERT's own tokenizer. */
+static void test_plain_side(void **state)
+{
+    (void)state;
+    static const char text[] = "the film is good the film is bad.";
+    sf_bert_shape shape = classifier(2);
+    shape.tokens = 8;
+    model m = make_model(&shape);
+    char *path = keep(write_folder("plain", &m, &(form){0}, NULL));
+    write_text("plain", "tokenizer_config.json", "{\"model_max_length\": 8}");
+    check_side(path, 0, text, "5 6 7 8 5 6");
+    write_text("plain", "tokenizer_config.json", "{\"model_max_length\": 8, \"truncation_side\": \"left\"}");
+    check_side(path, 1, text, "8 5 6 7 10 11");
+    write_text("plain", "tokenizer_config.json", "{\"truncation_side\": 1}");
+    check_refused(path, "\"truncation_side\" is neither left nor right");
+    free(path);
+    free_model(&m);
+}
+
 static void test_unsuited(void **state)
 {
     (void)state;
@@ -122,6 +183,7 @@ static void test_unsuited(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folder), cmocka_unit_test(test_unsuited)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folder), cmocka_unit_test(test_side),
+                                       cmocka_unit_test(test_plain_side), cmocka_unit_test(test_unsuited)};
     return cmocka_run_group_tests_name("checkpoint_tokenizer", tests, NULL, NULL);
 }

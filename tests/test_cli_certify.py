@@ -106,7 +106,7 @@ class Help(Verbs):
         """what is needed is asked for: exit 2, named"""
         data = ("--data", "demo/test.tsv")
         for arguments, named in (
-                (("train", *data, "-o", "no"), "--arch"), (("train", "--arch", "ngram", "-o", "no"), "--data"),
+                (("train", "-o", "no"), "--data"), (("train", "--arch", "ngram", "-o", "no"), "--data"),
                 (("train", "--arch", "ngram", *data), "-o FILE"),
                 (("certify", "--model", "c.model", *data), "--lexicon"), (("certify", "--lexicon", "c.lex", *data), "--model"),
                 (("certify", *WITH_C), "--data"), (("certify", *WITH_C, *data, "--resume"), "-o FILE"),

@@ -202,10 +202,10 @@ static void gradients_are_the_cpus(void **unused)
 {
     (void)unused;
     static const sf_bert_shape shapes[] = {
-        {30, 20, 2, 2, 16, 2, 24, 2, SF_GELU, SF_POOL_POOLER, SF_ENCODER_TANH, 1e-6f, 16, {0}},
-        {30, 20, 0, 2, 16, 4, 32, 3, SF_RELU, SF_POOL_CLS, SF_ENCODER_TANH, 1e-6f, 16, {0}},
-        {30, 20, 2, 1, 16, 2, 24, 2, SF_GELU_TANH, SF_POOL_MEAN, SF_ENCODER_TANH, 1e-6f, 16, {0}},
-        {30, 20, 2, 2, 16, 2, 24, 2, SF_GELU, SF_POOL_POOLER, SF_ENCODER_RELU, 1e-6f, 16, {0}},
+        {30, 20, 2, 2, 16, 2, 24, 2, SF_GELU, SF_POOL_POOLER, SF_ENCODER_TANH, 1e-6f, 16, 0, {0}},
+        {30, 20, 0, 2, 16, 4, 32, 3, SF_RELU, SF_POOL_CLS, SF_ENCODER_TANH, 1e-6f, 16, 0, {0}},
+        {30, 20, 2, 1, 16, 2, 24, 2, SF_GELU_TANH, SF_POOL_MEAN, SF_ENCODER_TANH, 1e-6f, 16, 0, {0}},
+        {30, 20, 2, 2, 16, 2, 24, 2, SF_GELU, SF_POOL_POOLER, SF_ENCODER_RELU, 1e-6f, 16, 0, {0}},
     };
     safer_error error = {0};
     const sf_device_table *table = NULL;

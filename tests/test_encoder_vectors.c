@@ -61,8 +61,9 @@ static double *read_alone(const sf_words *words, const sf_bert_checkpoint *c)
         sf_ids ids = {0};
         double square = 0;
         for (size_t i = 0; i < frame.before_count; i++) assert_int_equal(sf_ids_push(&ids, frame.before[i]), 0);
-        assert_int_equal(
-            sf_piecer_encode(&ids, c->piecer, sf_words_string(words, w), sf_words_length(words, w), 1000, &pieces), 0);
+        assert_int_equal(sf_piecer_encode_part(&ids, c->piecer, sf_words_string(words, w), sf_words_length(words, w),
+                                               1000, 0, &pieces),
+                         0);
         for (size_t i = 0; i < frame.after_count; i++) assert_int_equal(sf_ids_push(&ids, frame.after[i]), 0);
         const size_t offsets[] = {0, ids.count};
         sf_bert_features(features, net, &(sf_bert_batch){ids.ids, offsets, 1}, scratch);

@@ -160,7 +160,7 @@ def verbs(build, files):
 
 # ---------------------------------------------------------------- what is right
 
-TIMES = re.compile(rb'("\w*seconds?": ?)[-+.e\d]+|\b\d+(?:\.\d+)? s\b|[\d,]+ \w+/s\b|,\d+\.\d{3},\d+\.\d{3}(?=,")'
+TIMES = re.compile(rb'("\w*seconds?": ?)[-+.e\d]+|\b\d+(?:\.\d+)? s\b|[\d,]+ \w+/s\b|,\d+\.\d{3},\d+\.\d{3}(?=,\d*,\w*,")'
                    rb'|[ |]+\d+\.\d(?: \|)?$', re.M)
 TEMPORARY = re.compile(r"\.safer-[0-9a-f]{6}$|\.part$")
 

@@ -55,6 +55,7 @@ READERS = {
     "src/data/read_folder.c:sf_read_folder": "data_folder",
     "src/data/read_jsonl.c:sf_read_jsonl": "data_jsonl",
     "src/attack/likeness.c:read_vectors": "vectors",
+    "src/lexicon/caution.c:made_from": "lexfile",
     "src/lexicon/counterfit.c:sf_constraints_read": "constraints",
     "src/lexicon/draft.c:sf_lexicon_rework": "lexfile",
     "src/lexicon/query.c:export_cuts": "lexfile",
@@ -117,6 +118,7 @@ READERS = {
     "src/train/course.c:read_checkpoint": "checkpoint",
     "src/train/sum_fit.c:write_sum": "sum",
     "src/train/texts.c:sf_textset_vectors": "vectors",
+    "src/train/train.c:check_provenance": "-an object that the caller made; it is kept, and not taken apart",
 }
 OTHERS = {"json", "numbers", "pickle"}  # targets of what takes apart bytes that others have read
 

@@ -96,8 +96,8 @@ static sf_piecer *marked(const char *more, const sf_wordpiece_options *options)
 
 static int make_piecers(void **unused)
 {
-    const sf_wordpiece_options uncased = {1, 1, 1, 1, 100}, cased = {0, 0, 1, 1, 100}, untidy = {0, 0, 0, 0, 100},
-                               strict = {1, 1, 1, 1, 5};
+    const sf_wordpiece_options uncased = {1, 1, 1, 1, 100, 0}, cased = {0, 0, 1, 1, 100, 0},
+                               untidy = {0, 0, 0, 0, 100, 0}, strict = {1, 1, 1, 1, 5, 0};
     (void)unused;
     piecers[0] = make_piecer(plain, strlen(plain), &uncased);
     piecers[1] = make_piecer(plain, strlen(plain), &cased);
@@ -204,11 +204,12 @@ static void make_text(sf_buffer *out, uint32_t longest, int tidy)
 
 static sf_lexpieces *table; /* that of the pieces that were prepared last */
 
-static void prepare(sf_pieces **out, const sf_piecer *w, const safer_lexicon *l, const sf_slots *slots, size_t limit)
+static void prepare(sf_pieces **out, const sf_piecer *w, const safer_lexicon *l, const sf_slots *slots,
+                    sf_window window)
 {
-    table = sf_lexpieces_new(w, l, limit);
+    table = sf_lexpieces_new(w, l, sf_window_reach(window));
     assert_non_null(table);
-    assert_ok(sf_pieces_new(out, w, l, table, slots, limit, &error));
+    assert_ok(sf_pieces_new(out, w, l, table, slots, window, &error));
 }
 
 static void release(sf_pieces *pieces)
@@ -227,11 +228,12 @@ static void check_kept(const sf_piecer *w, const safer_lexicon *l, const sf_slot
     sf_ids expected = {0};
     sf_buffer text = {0};
     const size_t width = sf_slots_width(slots);
+    const sf_window window = {limit, (int)next_below(2)};
     uint32_t *ids = sf_alloc(limit + 1, sizeof *ids), *draw = sf_calloc(width + 1, sizeof *draw);
     assert_true(ids && draw);
-    table = sf_lexpieces_new(w, l, limit);
+    table = sf_lexpieces_new(w, l, sf_window_reach(window));
     assert_non_null(table);
-    assert_ok(sf_kept_new(&kept, w, l, table, slots, limit, &error));
+    assert_ok(sf_kept_new(&kept, w, l, table, slots, window, &error));
     for (uint32_t round = 0; round < 8; round++) { /* from all that is kept to nothing */
         for (size_t s = 0; s < slots->slot_count; s++) {
             const uint32_t *unused;
@@ -241,10 +243,9 @@ static void check_kept(const sf_piecer *w, const safer_lexicon *l, const sf_slot
         for (size_t t = 0; t < slots->token_count; t++)
             if (next_below(7) >= round) draw[slots->slot_count + t / 32] |= (uint32_t)1 << t % 32;
         sf_buffer_clear(&text);
-        expected.count = 0;
         assert_int_equal(sf_slots_render(&text, slots, l, draw), 0);
         assert_int_equal(
-            sf_piecer_encode(&expected, w, text.length ? text.bytes : "", text.length, limit, &scratch.piecer), 0);
+            sf_piecer_encode(&expected, w, text.length ? text.bytes : "", text.length, window, &scratch.piecer), 0);
         ids[limit] = 0xdeadbeef;
         const size_t n = sf_kept_draw(ids, kept, draw, &scratch);
         if (n != expected.count || (n && memcmp(ids, expected.ids, n * sizeof *ids) != 0))
@@ -271,20 +272,21 @@ static void check_draws(const sf_piecer *w, const safer_lexicon *l, const sf_slo
     sf_pieces_scratch scratch = {0};
     sf_ids expected = {0};
     sf_buffer text = {0};
+    const sf_window window = {limit, (int)next_below(2)};
     uint32_t *ids = sf_alloc(limit + 1, sizeof *ids), *draws = sf_alloc(slots->slot_count, sizeof *draws);
     uint64_t last = 0;
     assert_true(ids && draws);
-    prepare(&pieces, w, l, slots, limit);
+    prepare(&pieces, w, l, slots, window);
     assert_true(sf_pieces_visible(pieces) <= slots->slot_count);
+    if (window.last) assert_int_equal(sf_pieces_visible(pieces), slots->slot_count);
     for (int round = 0; round < 6; round++) {
         for (size_t s = 0; s < slots->slot_count; s++) {
             const uint32_t *unused;
             draws[s] = next_below(support(l, slots->words[slots->slots[s]].word, &unused));
         }
         sf_buffer_clear(&text);
-        expected.count = 0;
         assert_int_equal(sf_slots_render(&text, slots, l, draws), 0);
-        assert_int_equal(sf_piecer_encode(&expected, w, text.bytes, text.length, limit, &scratch.piecer), 0);
+        assert_int_equal(sf_piecer_encode(&expected, w, text.bytes, text.length, window, &scratch.piecer), 0);
         ids[limit] = 0xdeadbeef;
         size_t n = sf_pieces_draw(ids, pieces, draws, &scratch);
         if (n != expected.count || (n && memcmp(ids, expected.ids, n * sizeof *ids) != 0))
@@ -342,7 +344,7 @@ static void test_every_type(void **unused)
                 slot_count += slots.slot_count;
                 check_draws(piecer, l, &slots, next_below(3) ? 80 : 1 + next_below(20), &different);
                 if (k % 4) continue;
-                prepare(&pieces, piecer, l, &slots, SIZE_MAX / 4);
+                prepare(&pieces, piecer, l, &slots, (sf_window){SIZE_MAX / 4, 0});
                 bytes += text.length;
                 rendered += sf_pieces_rendered(pieces);
                 release(pieces);
@@ -431,7 +433,7 @@ static void test_special_tokens(void **unused)
         sf_pieces_scratch scratch = {0};
         uint32_t ids[3], draws[4] = {cases[i].draw, cases[i].draw, cases[i].draw, cases[i].draw};
         assert_ok(sf_slots_read(&slots, l, cases[i].text, strlen(cases[i].text), &error));
-        prepare(&pieces, piecers[0], l, &slots, 3);
+        prepare(&pieces, piecers[0], l, &slots, (sf_window){3, 0});
         if (sf_pieces_draw(ids, pieces, draws, &scratch) != cases[i].count ||
             memcmp(ids, cases[i].ids, cases[i].count * sizeof *ids) != 0)
             fail_msg("\"%s\" drawn with %u: %u %u %u", cases[i].text, (unsigned)cases[i].draw, (unsigned)ids[0],
@@ -484,8 +486,8 @@ static void note_draw(survey *v, const sf_slots *other, const uint32_t *draws)
     assert_int_equal(sf_slots_render(&text, other, v->lexicon, draws), 0);
     for (size_t limit = 0; limit < LIMITS; limit++) {
         size_t place = 0;
-        ids.count = 0;
-        assert_int_equal(sf_piecer_encode(&ids, v->piecer, text.bytes, text.length, limit, &scratch), 0);
+        const sf_window window = {limit, 0};
+        assert_int_equal(sf_piecer_encode(&ids, v->piecer, text.bytes, text.length, window, &scratch), 0);
         uint64_t hash = sf_hash(ids.ids ? (const void *)ids.ids : "", ids.count * sizeof *ids.ids, ids.count + 1) | 1;
         for (size_t s = 0; s < v->visible[limit]; s++) place = place * WORDS + drawn[s];
         if (v->seen[limit][place] && v->seen[limit][place] != hash)
@@ -494,8 +496,8 @@ static void note_draw(survey *v, const sf_slots *other, const uint32_t *draws)
         v->seen[limit][place] = hash;
     }
     for (size_t s = 0; s < v->slots->slot_count; s++) {
-        ids.count = 0;
-        assert_int_equal(sf_piecer_encode(&ids, v->piecer, text.bytes, prefix[s], SIZE_MAX, &scratch), 0);
+        const sf_window all = {SIZE_MAX, 0};
+        assert_int_equal(sf_piecer_encode(&ids, v->piecer, text.bytes, prefix[s], all, &scratch), 0);
         if (ids.count < v->least[s]) v->least[s] = ids.count;
     }
     v->texts++;
@@ -579,7 +581,7 @@ static void test_visible(void **unused)
             if (exact) v.piecer = piecers[next_below(4)];
             for (size_t limit = 0; limit < LIMITS; limit++) {
                 sf_pieces *pieces = NULL;
-                prepare(&pieces, v.piecer, l, &slots, limit);
+                prepare(&pieces, v.piecer, l, &slots, (sf_window){limit, 0});
                 v.visible[limit] = sf_pieces_visible(pieces);
                 hidden += slots.slot_count - v.visible[limit];
                 glued_hidden += !tidy && limit ? slots.slot_count - v.visible[limit] : 0;
@@ -617,16 +619,16 @@ static void test_early_end(void **unused)
     assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
     uint32_t *draws = sf_calloc(slots.slot_count, sizeof *draws);
     assert_non_null(draws);
-    prepare(&pieces, piecers[0], l, &slots, 8);
+    prepare(&pieces, piecers[0], l, &slots, (sf_window){8, 0});
     assert_true(sf_pieces_visible(pieces) <= 8);
     assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 8);
     release(pieces);
-    prepare(&pieces, piecers[0], l, &slots, 0);
+    prepare(&pieces, piecers[0], l, &slots, (sf_window){0, 0});
     assert_int_equal(sf_pieces_visible(pieces), 0);
     assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 0);
     release(pieces);
     assert_ok(sf_slots_read(&slots, l, "", 0, &error));
-    prepare(&pieces, piecers[0], l, &slots, 8);
+    prepare(&pieces, piecers[0], l, &slots, (sf_window){8, 0});
     assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 0);
     release(pieces);
     free(draws);
@@ -649,14 +651,15 @@ static safer_status draw_once(void *context, safer_error *e)
     sf_kept *kept = NULL;
     sf_pieces_scratch scratch = {0};
     uint32_t ids[64];
+    const sf_window first = {COUNT(ids), 0};
     sf_lexpieces_last *last = sf_lexpieces_last_new();
     sf_lexpieces *own = last ? sf_lexpieces_of(last, piecers[0], d->lexicon, 64) : NULL;
-    safer_status status = own ? sf_pieces_new(&pieces, piecers[0], d->lexicon, own, d->slots, 64, e)
+    safer_status status = own ? sf_pieces_new(&pieces, piecers[0], d->lexicon, own, d->slots, first, e)
                               : sf_fail_memory(e);
     if (status == SAFER_OK && sf_pieces_draw(ids, pieces, d->draws, &scratch) == SIZE_MAX) status = SAFER_MEMORY;
     sf_lexpieces *other = sf_lexpieces_new(piecers[4], d->lexicon, 64); /* which renders some of it */
     if (status == SAFER_OK && !other) status = sf_fail_memory(e);
-    if (status == SAFER_OK) status = sf_kept_new(&kept, piecers[4], d->lexicon, other, d->split, 64, e);
+    if (status == SAFER_OK) status = sf_kept_new(&kept, piecers[4], d->lexicon, other, d->split, first, e);
     if (status == SAFER_OK && sf_kept_draw(ids, kept, d->draws, &scratch) == SIZE_MAX) status = SAFER_MEMORY;
     sf_kept_free(kept);
     sf_lexpieces_free(other);
@@ -689,6 +692,7 @@ static void test_memory(void **unused)
 /* --------------------------------------------------------------- one table */
 
 enum { SHARED = 40, SHARED_LIMIT = 48 };
+static const sf_window shared_window = {SHARED_LIMIT, 0};
 
 /* Texts, a draw of each, and its pieces as they are when it is rendered. */
 typedef struct shelf {
@@ -712,7 +716,7 @@ static void draw_shared(void *context, size_t begin, size_t end, int worker)
         uint32_t ids[SHARED_LIMIT];
         sf_pieces *pieces = NULL;
         sf_lexpieces *own = sf_lexpieces_of(s->last, piecers[0], s->lexicon, SHARED_LIMIT);
-        if (sf_pieces_new(&pieces, piecers[0], s->lexicon, own, &s->slots[k], SHARED_LIMIT, NULL) != SAFER_OK ||
+        if (sf_pieces_new(&pieces, piecers[0], s->lexicon, own, &s->slots[k], shared_window, NULL) != SAFER_OK ||
             sf_pieces_draw(ids, pieces, s->draws[k], &scratch) != s->expected[k].count ||
             memcmp(ids, s->expected[k].ids, s->expected[k].count * sizeof *ids) != 0)
             atomic_store(&s->wrong, 1);
@@ -748,7 +752,7 @@ static void test_shared(void **unused)
             sf_buffer_clear(&text);
             assert_int_equal(sf_slots_render(&text, &s.slots[k], l, s.draws[k]), 0);
             assert_int_equal(
-                sf_piecer_encode(&s.expected[k], piecers[0], text.bytes, text.length, SHARED_LIMIT, &scratch), 0);
+                sf_piecer_encode(&s.expected[k], piecers[0], text.bytes, text.length, shared_window, &scratch), 0);
         }
         sf_parallel(4, 4, 1, draw_shared, &s);
         assert_false(s.wrong);

@@ -246,7 +246,8 @@ static const char *const hostile[][2] = {
      ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\",\"type_id\":1}}]}}",
      "type_id"},
     {AB ",\"truncation\":{\"max_length\":0}}", "max_length"},
-    {AB ",\"truncation\":{\"max_length\":5,\"direction\":\"Left\"}}", "beginning of texts"},
+    {AB ",\"truncation\":{\"max_length\":5,\"direction\":\"Up\"}}", "neither Left nor Right"},
+    {AB ",\"truncation\":{\"max_length\":5,\"direction\":1}}", "neither Left nor Right"},
     {AB ",\"padding\":{\"pad_id\":3}}", "what pads"},
 };
 
@@ -485,14 +486,18 @@ static void test_older_bpe(void **unused)
     write_text(where, "tokenizer_config.json",
                "{\"add_prefix_space\":true,\"model_max_length\":512,\"truncation_side\":\"right\"}");
     t = open_folder(where, "roberta", "ab", "8");
-    assert_int_equal(sf_tokenizer_longest(t), 512);
+    assert_true(sf_tokenizer_longest(t) == 512 && !sf_tokenizer_ending(t));
     sf_tokenizer_free(t);
     check_refused(where, "gpt2", "need a tokenizer.json");
     write_text(where, "added_tokens.json", "{\"new\":10}");
     check_refused(where, "roberta", "\"new\" needs a tokenizer.json");
     write_text(where, "added_tokens.json", "{\"<mask>\":9}");
+    write_text(where, "tokenizer_config.json", "{\"truncation_side\":\"up\"}");
+    check_refused(where, "roberta", "neither left nor right");
     write_text(where, "tokenizer_config.json", "{\"truncation_side\":\"left\"}");
-    check_refused(where, "roberta", "beginning of texts");
+    t = open_folder(where, "roberta", "ab", "7");
+    assert_true(sf_tokenizer_ending(t) && sf_tokenizer_longest(t) > 1 << 20);
+    sf_tokenizer_free(t);
     write_text(where, "tokenizer_config.json", "{\"model_max_length\":1000000000000000019884624838656}");
     write_text(where, "merges.txt", "a b c\n");
     check_refused(where, "roberta", "merge 1 is not two pieces");

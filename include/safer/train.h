@@ -37,6 +37,14 @@ typedef enum safer_defense {
 } safer_defense;
 SAFER_NAMED(safer_defense); /* "none", "ibp-jia", "ibp-huang", "exact" */
 
+/* Which side of a text is cut off that has too many pieces. */
+typedef enum safer_truncation_side {
+    SAFER_TRUNCATION_DEFAULT, /* the encoder's */
+    SAFER_TRUNCATION_LEFT,    /* its end is read */
+    SAFER_TRUNCATION_RIGHT    /* its beginning is read */
+} safer_truncation_side;
+SAFER_NAMED(safer_truncation_side); /* "default", "left", "right" */
+
 typedef enum safer_charcnn_size { SAFER_CHARCNN_SMALL, SAFER_CHARCNN_LARGE } safer_charcnn_size;
 SAFER_NAMED(safer_charcnn_size); /* "small", "large" */
 
@@ -107,6 +115,7 @@ typedef struct safer_train_options {
         int layers;          /* trained, from the top; 0: the head alone, as in the paper; SAFER_ALL_LAYERS: with
                               * the embeddings */
         int tokens;          /* most pieces of a text; 0: as many as the encoder takes, up to 512 */
+        safer_truncation_side truncation_side;
     } bert;
 
     /* charcnn, bert: where it is trained, as safer_model_set_device has it; NULL: the CPU. Of several GPUs one is used.

@@ -31,7 +31,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_version": (c_char_p, []),
     **{f"safer_{kind}_parse": (c_int, [POINTER(c_int), c_char_p, _ERROR])
        for kind in ("format", "metric", "precision", "profile", "method", "stage", "edit_kind", "arch", "pool", "defense",
-                    "charcnn_size", "attack_method", "export")},
+                    "truncation_side", "charcnn_size", "attack_method", "export")},
     "safer_data_options_init": (None, [POINTER(c.DataOptions), c_size_t]),
     "safer_data_load": (c_int, [_OUT, c_char_p, POINTER(c.DataOptions), _ERROR]),
     "safer_data_from_texts": (c_int, [_OUT, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_char_p), POINTER(c_char_p), c_size_t, _ERROR]),

@@ -205,7 +205,7 @@ class TrainCharcnn(Structure):
 
 
 class TrainBert(Structure):
-    _fields_ = [("encoder", c_char_p), ("layers", c_int), ("tokens", c_int)]
+    _fields_ = [("encoder", c_char_p), ("layers", c_int), ("tokens", c_int), ("truncation_side", c_int)]
 
 
 class TrainOptions(Structure):

@@ -46,6 +46,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
           defense: Optional[str] = None, kappa: Optional[float] = None, ramp: Optional[int] = None, train_vectors: Optional[bool] = None,
           triplet: Optional[float] = None, margin: Optional[float] = None, characters: Optional[int] = None, size: Optional[str] = None,
           encoder: Optional[Path] = None, train_layers: Union[int, str, None] = None, tokens: Optional[int] = None,
+          truncation_side: Optional[str] = None,
           progress: ProgressOption = None) -> Model:
     """Trains a model, writes it to the file `output`, and opens it; what happened is in its `training`.
 
@@ -66,6 +67,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     :param defense: of bow and cnn: "ibp-jia", "ibp-huang" or "exact", for certificates of the method "ibp"
     :param encoder: of bert: what to start from
     :param train_layers: of bert: how many from the top, or "all"
+    :param truncation_side: of bert: "left" reads the end of texts with too many pieces, "right" their beginning
     """
     o = default_options("train", c.TrainOptions)
     if not 0 <= seed < 2**63:
@@ -84,7 +86,8 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     _set(o.defense, kind=None if defense is None else choice("defense", defense), kappa=kappa, ramp=ramp, train_vectors=train_vectors,
          triplet=triplet, margin=margin)
     _set(o.charcnn, characters=characters, size=None if size is None else choice("charcnn_size", size))
-    _set(o.bert, encoder=encoder, layers=_layers(train_layers), tokens=tokens)
+    _set(o.bert, encoder=encoder, layers=_layers(train_layers), tokens=tokens,
+         truncation_side=None if truncation_side is None else choice("truncation_side", truncation_side))
     report, found = c.TrainReport(), c.Choice()
     with _labelled("texts", texts, labels) as rows:
         held = None if dev is None else _labelled("dev", *((dev, None) if isinstance(dev, Data) else dev))

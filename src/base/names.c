@@ -57,6 +57,7 @@ NAMED(safer_profile, "profile", "json", "kserve", "tei", "openai");
 NAMED(safer_arch, "arch", "ngram", "bow", "cnn", "charcnn", "bert");
 NAMED(safer_pool, "pool", "default", "mean", "max", "cls");
 NAMED(safer_defense, "defense", "none", "ibp-jia", "ibp-huang", "exact");
+NAMED(safer_truncation_side, "bert.truncation_side", "default", "left", "right");
 NAMED(safer_charcnn_size, "charcnn.size", "small", "large");
 NAMED(safer_method, "method", "adaptive", "binomial", "hoeffding", "ibp", "groups");
 NAMED(safer_edit_kind, "edit_kind", "any", "replace", "insert", "delete");

@@ -8,22 +8,25 @@
 namespace sf
 {
 
-/* The error function to 1.5e-7 (Abramowitz and Stegun 7.1.26), in about a third of erff's instructions: what it makes
+/* 1 - erf(z) for z >= 0, to 1.5e-7 (Abramowitz and Stegun 7.1.26), in a fraction of erff's instructions: what it makes
  * is rounded to bf16. */
-__device__ inline float erf_fast(float x)
+__device__ inline float erf_rest(float z)
 {
-    const float z = fabsf(x), t = __fdividef(1, fmaf(0.3275911f, z, 1));
+    const float t = reciprocal_fast(fmaf(0.3275911f, z, 1));
     const float p = fmaf(fmaf(fmaf(fmaf(1.061405429f, t, -1.453152027f), t, 1.421413741f), t, -0.284496736f), t,
                          0.254829592f);
-    return copysignf(fmaf(-p * t, __expf(-z * z), 1), x);
+    return p * t * exp2_fast(-1.44269504f * z * z);
 }
+
+/* x * Phi(x), Phi(x) being a half of what is left for x < 0, and 1 without that half for x > 0. */
+__device__ inline float gelu(float x) { return fmaf(-fabsf(0.5f * x), erf_rest(fabsf(0.70710678f * x)), fmaxf(x, 0)); }
 
 __device__ inline float activated(float x, sf_encoder_activation kind)
 {
     switch (kind) {
     case SF_ENCODER_TANH: return tanhf(x);
     case SF_ENCODER_RELU: return fmaxf(x, 0);
-    case SF_ENCODER_GELU: return 0.5f * x * (1 + erf_fast(0.70710678f * x));
+    case SF_ENCODER_GELU: return gelu(x);
     case SF_ENCODER_GELU_TANH: return 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
     default: return x / (1 + __expf(-x));
     }
@@ -35,7 +38,10 @@ __device__ inline float activation_slope(float x, sf_encoder_activation kind)
     switch (kind) {
     case SF_ENCODER_TANH: return 1 - tanhf(x) * tanhf(x);
     case SF_ENCODER_RELU: return x > 0 ? 1.0f : 0.0f;
-    case SF_ENCODER_GELU: return 0.5f * (1 + erf_fast(0.70710678f * x)) + 0.39894228f * x * __expf(-0.5f * x * x);
+    case SF_ENCODER_GELU: {
+        const float rest = 0.5f * erf_rest(fabsf(0.70710678f * x));
+        return (x < 0 ? rest : 1 - rest) + 0.39894228f * x * __expf(-0.5f * x * x);
+    }
     case SF_ENCODER_GELU_TANH: {
         const float t = tanhf(0.79788456f * (x + 0.044715f * x * x * x));
         return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456f * (1 + 3 * 0.044715f * x * x);
@@ -60,17 +66,18 @@ __device__ inline uint4 pack8(const float *x)
 }
 
 /* out (rows, inner) from raw (rows, inner), or when `gated` from raw (rows, 2 * inner): activation(first half) * second
- * half. Eight numbers a thread; inner is a multiple of 8. */
+ * half. Eight numbers a thread; inner is a multiple of 8. The last rows come first, for the product before has just left
+ * them in the cache, and what is read gives way to what is written, with whose first rows the next product begins. */
 template <sf_encoder_activation kind>
 __global__ void __launch_bounds__(256) activate(bf16 *out, const bf16 *raw, int gated, int inner, uint32_t eights)
 {
-    const uint32_t i = blockIdx.x * 256 + threadIdx.x, each = (uint32_t)inner / 8;
+    const uint32_t i = (gridDim.x - 1 - blockIdx.x) * 256 + threadIdx.x, each = (uint32_t)inner / 8;
     if (i >= eights) return;
     const size_t row = i / each, at = i % each * 8;
     const bf16 *from = raw + row * inner * (gated ? 2 : 1) + at;
     float x[8], gate[8];
-    unpack8(x, *(const uint4 *)from);
-    if (gated) unpack8(gate, *(const uint4 *)(from + inner));
+    unpack8(x, __ldcs((const uint4 *)from));
+    if (gated) unpack8(gate, __ldcs((const uint4 *)(from + inner)));
 #pragma unroll
     for (int k = 0; k < 8; k++) x[k] = activated(x[k], kind) * (gated ? gate[k] : 1);
     *(uint4 *)(out + row * inner + at) = pack8(x);

@@ -6,7 +6,8 @@
  * largest score of a row grew by more than 2^8, which almost never happens after the first keys.
  *
  * Encoders differ in what a score knows about the distance of its two pieces: kinds of attention (`relation`), of which
- * each has kernels of its own, so that BERT's are not slowed down.
+ * each has kernels of its own, so that BERT's are not slowed down. So have rotary positions, where attention turns
+ * queries and keys while it reads them.
  *
  * The order of every sum depends on the text's length and the query's place in it alone. */
 #ifndef SF_CUDA_ATTENTION_CUH
@@ -42,7 +43,7 @@ struct relation {
                                    NULL: none */
     bf16 *dkeys, *dqueries;     /* their gradients, which start as zeros */
     int low;                    /* PARTS: the first column that is there */
-    const float *turns;         /* (tokens, D) of rotary positions, when queries are still to be turned; else NULL */
+    const float *turns;         /* TURNED: (tokens, D) of rotary positions */
     bf16 *shares,
         *dscores; /* PARTS, training: (rows, heads, width): what the way back of queries leaves that of keys */
     int width;    /* a multiple of SF_ATTEND_KEYS */
@@ -116,9 +117,63 @@ template <int D> __device__ inline void turn_rows(uint32_t (*rows)[4], const flo
         }
 }
 
+/* What a thread has of 64 keys on their way into a tile: D/32 times 16 bytes and the 16 that they are turned with. Keys
+ * wait in registers while the tile before them is used, and are turned there. */
+template <int D> struct waiting {
+    uint4 low[D / 32], high[D / 32];
+};
+
+/* Its i-th row of the tile, and chunk of the first half of that row. Of eight rows in turn the first and the fifth, the
+ * second and the sixth ..., so that no two of eight threads meet in a bank. */
+template <int D> __device__ inline int waiting_row(int i)
+{
+    const int row = ((int)threadIdx.x + i * SF_ATTEND_THREADS) / (D / 16);
+    return (row & ~7) + (row & 1) * 4 + (row >> 1 & 3);
+}
+template <int D> __device__ inline int waiting_chunk() { return (int)threadIdx.x % (D / 16); }
+
+/* Keys of a text from `first` on. Rows from `length` on, whose scores are not used, become the last one. */
+template <int D>
+__device__ inline void waiting_load(waiting<D> *w, const bf16 *keys, size_t stride, int first, int length)
+{
+#pragma unroll
+    for (int i = 0; i < D / 32; i++) {
+        const int place = min(first + waiting_row<D>(i), length - 1);
+        const bf16 *from = keys + place * stride + waiting_chunk<D>() * 8;
+        w->low[i] = __ldcg((const uint4 *)from);
+        w->high[i] = __ldcg((const uint4 *)(from + D / 2));
+    }
+}
+
+/* Turns them, as `turn` does. */
+template <int D> __device__ inline void waiting_turn(waiting<D> *w, const float *turns, int first, int length)
+{
+    constexpr int half = D / 2;
+#pragma unroll
+    for (int i = 0; i < D / 32; i++) {
+        const int place = min(first + waiting_row<D>(i), length - 1);
+        const float4 *turn = (const float4 *)(turns + (size_t)place * D + waiting_chunk<D>() * 8);
+        const float4 c = turn[0], d = turn[1], s = turn[half / 4], t = turn[half / 4 + 1];
+        turn_words(&w->low[i].x, &w->high[i].x, make_float2(c.x, c.y), make_float2(s.x, s.y));
+        turn_words(&w->low[i].y, &w->high[i].y, make_float2(c.z, c.w), make_float2(s.z, s.w));
+        turn_words(&w->low[i].z, &w->high[i].z, make_float2(d.x, d.y), make_float2(t.x, t.y));
+        turn_words(&w->low[i].w, &w->high[i].w, make_float2(d.z, d.w), make_float2(t.z, t.w));
+    }
+}
+
+template <int D> __device__ inline void waiting_store(uint32_t tile, const waiting<D> &w)
+{
+#pragma unroll
+    for (int i = 0; i < D / 32; i++) {
+        store_shared(tile + tile_at<D>(waiting_row<D>(i), waiting_chunk<D>()), w.low[i]);
+        store_shared(tile + tile_at<D>(waiting_row<D>(i), waiting_chunk<D>() + D / 16), w.high[i]);
+    }
+}
+
 /* context (rows, hidden) from qkv (rows, 3 * hidden). sums (rows, heads), which may be NULL, get the logarithm to
- * base 2 of each row's sum of powers of 2: what training needs. `scale` holds log2(e). */
-template <int D, int KIND>
+ * base 2 of each row's sum of powers of 2: what training needs. `scale` holds log2(e). TURNED: queries and keys are
+ * turned on the way. */
+template <int D, int KIND, bool TURNED = false>
 __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 && KIND <= ATTEND_LOCAL ? 3 : 2)
     attend(bf16 *context, float *sums, const bf16 *qkv, const sf_attend_block *blocks, int hidden, float scale,
            const relation r)
@@ -143,29 +198,43 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 && KIND <= ATTEND_L
                           column = s * 16 + (lane & 3) * 2 + (i >> 1) * 8;
                 q[m][s][i] = row < length ? *(const uint32_t *)(base + row * stride + column) : 0;
             }
-    if (r.turns)
-#pragma unroll
-        for (int m = 0; m < 2; m++) turn_rows<D>(q[m], r.turns, first + m * 16, length);
     float out[2][columns][4] = {}, most[2][2], sum[2][2] = {};
 #pragma unroll
     for (int i = 0; i < 4; i++) most[i / 2][i % 2] = KIND == ATTEND_LOCAL ? -1e30f : -INFINITY;
 
     int begin, count;
     tiles_seen<KIND>(&begin, &count, (int)b.query, (int)b.query + SF_ATTEND_QUERIES - 1, length, r.window);
-    tile_load<D>(shared + (begin & 1) * 2 * tile, base + hidden + (size_t)begin * keys * stride, stride,
-                 length - begin * keys);
+    [[maybe_unused]] waiting<D> next_keys;
+    if constexpr (TURNED)
+        waiting_load<D>(&next_keys, base + hidden, stride, begin * keys, length);
+    else
+        tile_load<D>(shared + (begin & 1) * 2 * tile, base + hidden + (size_t)begin * keys * stride, stride,
+                     length - begin * keys);
     tile_load<D>(shared + (begin & 1) * 2 * tile + tile, base + 2 * hidden + (size_t)begin * keys * stride, stride,
                  length - begin * keys);
     copy_commit();
+    if constexpr (TURNED) {
+#pragma unroll
+        for (int m = 0; m < 2; m++) turn_rows<D>(q[m], r.turns, first + m * 16, length);
+        waiting_turn<D>(&next_keys, r.turns, begin * keys, length);
+        waiting_store<D>(shared + (begin & 1) * 2 * tile, next_keys);
+        if (begin + 1 < count) waiting_load<D>(&next_keys, base + hidden, stride, (begin + 1) * keys, length);
+    }
     for (int k = begin; k < count; k++) {
         const uint32_t here = shared + (k & 1) * 2 * tile, there = shared + (~k & 1) * 2 * tile;
+        if constexpr (TURNED) /* before the barrier, at which early warps wait anyhow */
+            if (k + 1 < count) waiting_turn<D>(&next_keys, r.turns, (k + 1) * keys, length);
         copy_wait<0>();
         __syncthreads();
         if (k + 1 < count) {
             const bf16 *next = base + (size_t)(k + 1) * keys * stride;
-            tile_load<D>(there, next + hidden, stride, length - (k + 1) * keys);
+            if constexpr (!TURNED) tile_load<D>(there, next + hidden, stride, length - (k + 1) * keys);
             tile_load<D>(there + tile, next + 2 * hidden, stride, length - (k + 1) * keys);
             copy_commit();
+            if constexpr (TURNED) {
+                waiting_store<D>(there, next_keys);
+                if (k + 2 < count) waiting_load<D>(&next_keys, base + hidden, stride, (k + 2) * keys, length);
+            }
         }
         if (first >= length) continue;
         if (KIND == ATTEND_LOCAL && (k * keys > first + 31 + r.window || (k + 1) * keys <= first - r.window)) continue;
@@ -209,15 +278,20 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 && KIND <= ATTEND_L
                 }
             }
         }
+        const int begins = k * keys - first + (lane & 3) * 2 - lane / 4; /* key - query of a thread's first score */
         const bool near = first + 31 - k * keys <= r.window && (k + 1) * keys - 1 - first <= r.window; /* all see all */
-        if ((KIND == ATTEND_LOCAL && !near) || (k + 1) * keys > length)
+        if (KIND == ATTEND_LOCAL && !near)
 #pragma unroll
             for (int i = 0; i < 64; i++) {
-                const int key = k * keys + (i / 4 % 8) * 8 + (lane & 3) * 2 + (i & 1);
-                const int far = key - (first + i / 32 * 16 + lane / 4 + i / 2 % 2 * 8);
-                if (key >= length || (KIND == ATTEND_LOCAL && (far > r.window || -far > r.window)))
+                const int far = begins + (i / 4 % 8) * 8 + (i & 1) - i / 32 * 16 - i / 2 % 2 * 8;
+                if ((uint32_t)(far + r.window) > 2 * (uint32_t)r.window) /* on either side */
                     s[i / 32][i / 4 % 8][i % 4] = -INFINITY;
             }
+        if ((k + 1) * keys > length)
+#pragma unroll
+            for (int i = 0; i < 64; i++)
+                if (k * keys + (i / 4 % 8) * 8 + (lane & 3) * 2 + (i & 1) >= length)
+                    s[i / 32][i / 4 % 8][i % 4] = -INFINITY;
         const float by = KIND == ATTEND_BIASED ? 1 : scale;
         bool grew = false;
         float top[2][2];

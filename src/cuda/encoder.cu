@@ -358,7 +358,7 @@ safer_status run_embeddings(const struct slot *s, const sf_device_net *net, size
     return SAFER_OK;
 }
 
-template <int KIND>
+template <int KIND, bool TURNED = false>
 void run_attend(const struct slot *s, const sf_device_net *net, const sf_attend_block *blocks, size_t count,
                 const relation &r)
 {
@@ -366,9 +366,11 @@ void run_attend(const struct slot *s, const sf_device_net *net, const sf_attend_
     const float scale = scale_of(&net->shape, 1.4426950408889634f);
     const dim3 grid((unsigned)count, (unsigned)heads);
     if (D == 32)
-        attend<32, KIND><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, NULL, s->qkv, blocks, H, scale, r);
+        attend<32, KIND, TURNED>
+            <<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, NULL, s->qkv, blocks, H, scale, r);
     else if (D == 64)
-        attend<64, KIND><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, NULL, s->qkv, blocks, H, scale, r);
+        attend<64, KIND, TURNED>
+            <<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, NULL, s->qkv, blocks, H, scale, r);
     else
         attend_plain<KIND><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, s->qkv, blocks, H, D, scale, r);
 }
@@ -398,10 +400,15 @@ safer_status run_parts(const struct slot *s, const sf_device_net *net, const str
 safer_status run_attention(const struct slot *s, const sf_device_net *net, const struct layer *l, const sent *b,
                            safer_error *error)
 {
-    const int H = (int)net->shape.hidden, D = H / (int)net->shape.heads, fast = D == 32 || D == 64;
+    const int H = (int)net->shape.hidden, D = H / (int)net->shape.heads;
     relation r = net->distances;
-    if (l->turns) run_turn(s->qkv, s->blocks, b->blocks, l->turns, H, D, fast ? TURN_KEYS : TURN, s->stream);
-    if (fast) r.turns = l->turns;
+    if (l->turns && (D == 32 || D == 64)) { /* no other kind has them */
+        r.turns = l->turns;
+        if (l->kind == ATTEND_ALL) run_attend<ATTEND_ALL, true>(s, net, s->blocks, b->blocks, r);
+        if (l->kind == ATTEND_LOCAL) run_attend<ATTEND_LOCAL, true>(s, net, s->blocks, b->blocks, r);
+        return SAFER_OK;
+    }
+    if (l->turns) run_turn(s->qkv, s->blocks, b->blocks, l->turns, H, D, TURN, s->stream);
     if (l->kind == ATTEND_ALL) run_attend<ATTEND_ALL>(s, net, s->blocks, b->blocks, r);
     if (l->kind == ATTEND_LOCAL) run_attend<ATTEND_LOCAL>(s, net, s->blocks, b->blocks, r);
     if (l->kind == ATTEND_BIASED) run_attend<ATTEND_BIASED>(s, net, s->blocks, b->blocks, r);

@@ -28,6 +28,13 @@ __device__ inline float exp2_fast(float x)
     return y;
 }
 
+__device__ inline float reciprocal_fast(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* d (16, 8) += a (16, 16) * b (16, 8). */
 __device__ inline void multiply(float *d, const uint32_t *a, uint32_t b0, uint32_t b1)
 {
@@ -48,6 +55,11 @@ __device__ inline void load_matrices_transposed(uint32_t *r, uint32_t at)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(at));
+}
+
+__device__ inline void store_shared(uint32_t to, uint4 x)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w) : "memory");
 }
 
 /* 16 bytes into shared memory; zeros unless `valid`. */

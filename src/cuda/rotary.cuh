@@ -1,5 +1,5 @@
-/* Rotary positions: queries and keys are turned where they lie, before attention reads them. Answers leave queries to
- * attention itself where it has them in registers (turn_rows). */
+/* Rotary positions: queries and keys are turned where they lie, before attention reads them. That is what attend_plain
+ * needs, and training, whose way back reads them again. In answers `attend` turns both itself. */
 #ifndef SF_CUDA_ROTARY_CUH
 #define SF_CUDA_ROTARY_CUH
 
@@ -28,17 +28,17 @@ template <int V> __device__ inline void copy_turns(float *to, const float *from)
     }
 }
 
-/* Of qkv (rows, 3 * hidden), numbers k and k + D/2 of every head of queries and keys, or of keys alone. turns as
- * turn_rows has them. Back: the other way round, as gradients are. A block of attention for as many blocks as the grid
- * is high, which share its heads; 2 * V pairs a thread, which D/2 is a multiple of. A thread turns the same numbers of
- * one head after the other, for its cosines and sines are more bytes than they. */
-enum turn_kind { TURN, TURN_KEYS, TURN_BACK };
+/* Of qkv (rows, 3 * hidden), numbers k and k + D/2 of every head of queries and keys. turns as turn_rows has them.
+ * Back: the other way round, as gradients are. A block of attention for as many blocks as the grid is high, which share
+ * its heads; 2 * V pairs a thread, which D/2 is a multiple of. A thread turns the same numbers of one head after the
+ * other, for its cosines and sines are more bytes than they. */
+enum turn_kind { TURN, TURN_BACK };
 template <int V>
 __global__ void __launch_bounds__(256)
     turn(bf16 *qkv, const sf_attend_block *blocks, const float *turns, int hidden, int D, turn_kind kind)
 {
     const sf_attend_block b = blocks[blockIdx.x];
-    const int half = D / 2, each = half / (2 * V), begin = kind == TURN_KEYS ? hidden : 0;
+    const int half = D / 2, each = half / (2 * V);
     const int rows = min((int)SF_ATTEND_QUERIES, (int)(b.length - b.query));
     for (int i = (int)threadIdx.x; i < rows * each; i += 256) {
         const int row = i / each, k = 2 * V * (i % each);
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
             for (int v = 0; v < 2 * V; v++) sine[v] = -sine[v];
 #pragma unroll 4
-        for (int at = begin + (int)blockIdx.y * D; at < 2 * hidden; at += (int)gridDim.y * D) {
+        for (int at = (int)blockIdx.y * D; at < 2 * hidden; at += (int)gridDim.y * D) {
             uint32_t *low = (uint32_t *)(own + at), *high = (uint32_t *)(own + at + half);
             __align__(16) uint32_t x[V], y[V];
             copy_words<V>(x, low), copy_words<V>(y, high);

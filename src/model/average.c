@@ -23,6 +23,7 @@ static const char *difference(const sf_bert_checkpoint *a, const sf_bert_checkpo
     sf_bert_description ours = {0}, theirs = {0};
     sf_bert_shape same = *t;
     same.tokens = s->tokens;
+    same.ending = s->ending;
     *status = sf_bert_describe(&ours, s, a->piecer, "the first", error);
     if (*status == SAFER_OK) *status = sf_bert_describe(&theirs, &same, b->piecer, "another", error);
     if (*status != SAFER_OK) goto done;
@@ -30,6 +31,8 @@ static const char *difference(const sf_bert_checkpoint *a, const sf_bert_checkpo
         what = "shape";
     else if (s->tokens != t->tokens)
         what = "number of tokens";
+    else if (s->ending != t->ending)
+        what = "truncation side";
     for (size_t k = 0; !what && k < s->classes; k++)
         if (strcmp(a->labels[k], b->labels[k]) != 0) what = "labels";
     if (!what && (!is_same(&ours.vocabulary, &theirs.vocabulary) || !is_same(&ours.tokenizer, &theirs.tokenizer)))

@@ -112,14 +112,13 @@ static safer_status classify(const safer_model *model, const sf_span *texts, siz
 {
     const bert *m = (const bert *)model;
     scratch *s = pointer;
-    const size_t limit = sf_bert_room(&m->checkpoint.layout.shape, m->checkpoint.piecer);
+    const sf_window window = sf_bert_window(&m->checkpoint.layout.shape, m->checkpoint.piecer);
     safer_status status = SAFER_OK;
     for (size_t first = 0; first < count && status == SAFER_OK; first += s->group) {
         size_t group = count - first < s->group ? count - first : s->group;
         for (size_t i = 0; i < group; i++) {
-            s->encoded.count = 0;
             if (sf_piecer_encode(&s->encoded, m->checkpoint.piecer, texts[first + i].bytes, texts[first + i].length,
-                                 limit, &s->pieces.piecer))
+                                 window, &s->pieces.piecer))
                 return sf_fail_memory(error);
             uint32_t *ids = begin_text(m, s, i);
             if (s->encoded.count) memcpy(ids, s->encoded.ids, s->encoded.count * sizeof *ids);
@@ -154,14 +153,14 @@ static safer_status prepare(const safer_model *model, const safer_lexicon *lexic
 {
     const bert *m = (const bert *)model;
     const sf_piecer *piecer = m->checkpoint.piecer;
-    const size_t limit = sf_bert_room(&m->checkpoint.layout.shape, piecer);
+    const sf_window window = sf_bert_window(&m->checkpoint.layout.shape, piecer);
     prepared *p = sf_calloc(1, sizeof *p);
     if (!p) return sf_fail_memory(error);
     p->width = sf_slots_width(slots);
-    p->words = sf_lexpieces_of(m->words, piecer, lexicon, limit);
+    p->words = sf_lexpieces_of(m->words, piecer, lexicon, sf_window_reach(window));
     safer_status status = !p->words      ? sf_fail_memory(error)
-                          : slots->split ? sf_kept_new(&p->kept, piecer, lexicon, p->words, slots, limit, error)
-                                         : sf_pieces_new(&p->pieces, piecer, lexicon, p->words, slots, limit, error);
+                          : slots->split ? sf_kept_new(&p->kept, piecer, lexicon, p->words, slots, window, error)
+                                         : sf_pieces_new(&p->pieces, piecer, lexicon, p->words, slots, window, error);
     if (status == SAFER_OK)
         *out = p;
     else

@@ -30,6 +30,7 @@ typedef struct sf_bert_shape {
     sf_encoder_activation pooler; /* pool pooler: its activation */
     float epsilon;                /* of the layer norms */
     size_t tokens;                /* most pieces of a text with its frame ([CLS], [SEP]); at most sf_bert_most_tokens */
+    int ending;                   /* of longer texts the last pieces are read, not the first */
     sf_encoder_form form;         /* zeros: BERT's */
 } sf_bert_shape;
 
@@ -117,10 +118,10 @@ typedef struct sf_bert_checkpoint {
 safer_status sf_bert_checkpoint_open(sf_bert_checkpoint *out, const char *path, safer_error *error);
 void sf_bert_checkpoint_free(sf_bert_checkpoint *checkpoint);
 
-/* How many pieces a text may have without those around it; at least 1. */
-static inline size_t sf_bert_room(const sf_bert_shape *shape, const sf_piecer *piecer)
+/* What is read of a text; at least one piece. */
+static inline sf_window sf_bert_window(const sf_bert_shape *shape, const sf_piecer *piecer)
 {
-    return shape->tokens - sf_piecer_framed(piecer);
+    return (sf_window){shape->tokens - sf_piecer_framed(piecer), shape->ending};
 }
 
 /* The one-file form. labels: JSON, NULL without classes; trained_with may be NULL. */

@@ -5,7 +5,7 @@
  *   arch          "bert"
  *   config        {"vocabulary", "positions", "types", "layers", "hidden", "heads", "inner",
  *                 "activation": "gelu"|"gelu_new"|"relu", "pool": "cls"|"pooler"|"mean",
- *                 "pooler": "tanh"|"relu", "epsilon", "tokens"}
+ *                 "pooler": "tanh"|"relu", "epsilon", "tokens", "truncation_side": "left", if it is not "right"}
  *   vocabulary    the word pieces, each followed by a newline, in the order of their numbers, and
  *   tokenizer     {"lower", "accents", "ideographs", "clean", "longest"} (text/wordpiece.h): BERT's tokenizer; or
  *   tokenizer.json   that of any other (text/tokenizer.h)

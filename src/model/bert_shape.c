@@ -263,7 +263,8 @@ int sf_bert_shape_write(sf_buffer *out, const sf_bert_shape *s)
             "\"inner\":%zu,\"activation\":\"%s\",\"pool\":\"%s\",\"pooler\":\"%s\",\"tokens\":%zu,\"epsilon\":",
             s->vocabulary, s->positions, s->types, s->layers, s->hidden, s->heads, s->inner, activation, pools[s->pool],
             pooler, s->tokens) ||
-        sf_json_add(out, epsilon) || write_form(out, s) || sf_buffer_add_byte(out, '}');
+        sf_json_add(out, epsilon) || (s->ending && sf_buffer_add_string(out, ",\"truncation_side\":\"left\"")) ||
+        write_form(out, s) || sf_buffer_add_byte(out, '}');
     json_decref(epsilon);
     return failed;
 }
@@ -283,6 +284,15 @@ static safer_status config_pooler(sf_bert_shape *s, sf_model_config c, safer_err
                        "%s: \"pooler\"%s must be \"tanh\", \"relu\", \"gelu\", \"gelu_new\" or \"silu\"", c.file,
                        c.place);
     return sf_bert_config_dense(&s->pooler, c, "pooler", error);
+}
+
+static safer_status config_side(sf_bert_shape *s, sf_model_config c, safer_error *error)
+{
+    const json_t *value = json_object_get(c.json, "truncation_side");
+    const char *side = value ? json_string_value(value) : "right";
+    s->ending = side && strcmp(side, "left") == 0;
+    if (s->ending || (side && strcmp(side, "right") == 0)) return SAFER_OK;
+    return sf_fail(error, SAFER_INPUT, "%s: \"truncation_side\"%s must be \"left\" or \"right\"", c.file, c.place);
 }
 
 safer_status sf_bert_shape_read(sf_bert_shape *s, const sf_safetensors *file, safer_error *error)
@@ -305,6 +315,7 @@ safer_status sf_bert_shape_read(sf_bert_shape *s, const sf_safetensors *file, sa
     SF_TRY(config_pooler(s, c, error));
     SF_TRY(sf_bert_config_check(s, c, error));
     SF_TRY(sf_model_config_number(&s->tokens, c, "tokens", 3, sf_bert_most_tokens(s), error));
+    SF_TRY(config_side(s, c, error));
 done:
     json_decref(json);
     return status;

@@ -39,7 +39,7 @@ static safer_status read_wordpiece(sf_piecer **out, const sf_safetensors *file, 
     const char *name = sf_safetensors_name(file), *vocabulary = sf_safetensors_metadata(file, "vocabulary");
     json_t *json = NULL;
     sf_wordpiece *wordpiece = NULL;
-    sf_wordpiece_options options;
+    sf_wordpiece_options options = {0};
     const struct {
         const char *key;
         int *out;
@@ -116,5 +116,6 @@ safer_status sf_bert_tokenizer_open(sf_piecer **out, sf_bert_shape *shape, const
         const size_t longest = sf_piecer_longest(*out), most = sf_bert_most_tokens(shape);
         shape->tokens = longest < most ? longest : most;
     }
+    shape->ending = sf_piecer_ending(*out);
     return check(*out, shape, folder, error);
 }

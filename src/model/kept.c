@@ -22,7 +22,7 @@ struct sf_kept {
     const safer_lexicon *lexicon;
     const sf_slots *slots;
     sf_lexpieces *words;
-    size_t limit;
+    sf_window window;
     uint32_t around[PLACES]; /* the numbers of these surroundings; SF_NONE: slots cannot be looked up there */
     token *tokens;           /* as the slots have them */
     sf_ids pool;
@@ -69,8 +69,8 @@ static int set_fixed(token *out, sf_kept *k, const sf_token *t, sf_lexpieces_too
         out->offset[place] = k->pool.count;
         if ((place == BEHIND_SPACE && sf_buffer_add_byte(&tools->text, ' ')) ||
             sf_buffer_add(&tools->text, bytes, length) ||
-            sf_piecer_encode_part(&k->pool, k->piecer, tools->text.bytes, tools->text.length, k->limit,
-                                  place == BEHIND_SPACE, &tools->piecer))
+            sf_piecer_encode_part(&k->pool, k->piecer, tools->text.bytes, tools->text.length,
+                                  sf_window_reach(k->window), place == BEHIND_SPACE, &tools->piecer))
             return -1;
         out->count[place] = k->pool.count - out->offset[place];
     }
@@ -98,11 +98,11 @@ static int make(sf_kept *k, sf_lexpieces_tools *tools)
 }
 
 safer_status sf_kept_new(sf_kept **out, const sf_piecer *piecer, const safer_lexicon *lexicon, sf_lexpieces *words,
-                         const sf_slots *slots, size_t limit, safer_error *error)
+                         const sf_slots *slots, sf_window window, safer_error *error)
 {
     sf_kept *k = sf_calloc(1, sizeof *k);
     sf_lexpieces_tools *tools = sf_lexpieces_take(words);
-    if (k) *k = (sf_kept){.piecer = piecer, .lexicon = lexicon, .words = words, .slots = slots, .limit = limit};
+    if (k) *k = (sf_kept){.piecer = piecer, .lexicon = lexicon, .words = words, .slots = slots, .window = window};
     const int failed = !k || !tools || make(k, tools);
     sf_lexpieces_give(words, tools);
     if (failed) {
@@ -171,13 +171,14 @@ static int lengthen(const drawing *d, run *r, size_t t)
 /* The pieces of what was rendered. */
 static int encode(const drawing *d, const run *r)
 {
+    const sf_window window = d->kept->window;
     sf_pieces_scratch *s = d->scratch;
     s->ids.count = 0;
     return sf_piecer_encode_part(&s->ids, d->kept->piecer, s->text.length ? s->text.bytes : "", s->text.length,
-                                 d->kept->limit - d->count, r->place == BEHIND_SPACE, &s->piecer);
+                                 window.last ? SIZE_MAX : window.most - d->count, r->place == BEHIND_SPACE, &s->piecer);
 }
 
-/* Adds the pieces of a run, as many as there is room for. */
+/* Adds the pieces of a run. */
 static int finish(drawing *d, const run *r)
 {
     const sf_kept *k = d->kept;
@@ -198,9 +199,7 @@ static int finish(drawing *d, const run *r)
         source = d->scratch->ids.ids;
         n = d->scratch->ids.count;
     }
-    if (n > k->limit - d->count) n = k->limit - d->count;
-    for (size_t i = 0; i < n; i++) d->ids[d->count + i] = source[i];
-    d->count += n;
+    d->count = sf_window_add(d->ids, d->count, source, n, k->window);
     return 0;
 }
 
@@ -218,7 +217,7 @@ size_t sf_kept_draw(uint32_t *ids, const sf_kept *k, const uint32_t *draw, sf_pi
                 if (lengthen(&d, &r, t)) return SIZE_MAX;
             } else {
                 if (r.tokens && finish(&d, &r)) return SIZE_MAX;
-                if (d.count >= k->limit) return d.count;
+                if (!k->window.last && d.count >= k->window.most) return d.count;
                 r = (run){.first = t, .tokens = 1, .place = r.tokens ? BEHIND_SPACE : FIRST};
             }
             ends = edges.ends;

@@ -12,13 +12,13 @@
 
 typedef struct sf_kept sf_kept;
 
-/* Prepares a text that is split, for draws of at most `limit` pieces. `words` are the lexicon's, for the same limit.
- * They, slots and lexicon must outlive it. */
+/* Prepares a text that is split, for a model that reads so much of a draw. `words` are the lexicon's, for the same
+ * window. They, slots and lexicon must outlive it. */
 safer_status sf_kept_new(sf_kept **out, const sf_piecer *piecer, const safer_lexicon *lexicon, sf_lexpieces *words,
-                         const sf_slots *slots, size_t limit, safer_error *error);
+                         const sf_slots *slots, sf_window window, safer_error *error);
 void sf_kept_free(sf_kept *kept); /* NULL is fine */
 
-/* The pieces of one draw (sf_slots_width numbers), the first `limit` of them, into ids (limit); returns how many, or
+/* The pieces of one draw (sf_slots_width numbers) that the model reads, into ids (window.most); returns how many, or
  * SIZE_MAX when memory is out. */
 size_t sf_kept_draw(uint32_t *ids, const sf_kept *kept, const uint32_t *draw, sf_pieces_scratch *scratch);
 

@@ -33,7 +33,9 @@ struct sf_pieces {
     const safer_lexicon *lexicon;
     const sf_slots *slots;
     sf_lexpieces *words;
-    size_t limit, visible;
+    sf_window window;
+    size_t limit; /* its reach */
+    size_t visible;
     part *parts;
     size_t count, capacity;
     sf_ids pool;
@@ -235,12 +237,17 @@ static int make(making *m)
 }
 
 safer_status sf_pieces_new(sf_pieces **out, const sf_piecer *piecer, const safer_lexicon *lexicon, sf_lexpieces *words,
-                           const sf_slots *slots, size_t limit, safer_error *error)
+                           const sf_slots *slots, sf_window window, safer_error *error)
 {
     making m = {.pieces = sf_calloc(1, sizeof *m.pieces), .tools = sf_lexpieces_take(words)};
     int failed = !m.pieces || !m.tools;
     if (m.pieces)
-        *m.pieces = (sf_pieces){.piecer = piecer, .lexicon = lexicon, .words = words, .slots = slots, .limit = limit};
+        *m.pieces = (sf_pieces){.piecer = piecer,
+                                .lexicon = lexicon,
+                                .words = words,
+                                .slots = slots,
+                                .window = window,
+                                .limit = sf_window_reach(window)};
     failed = failed || make(&m);
     sf_lexpieces_give(words, m.tools);
     if (failed) {
@@ -279,9 +286,9 @@ static int encode_glued(sf_pieces_scratch *scratch, const sf_pieces *p, const pa
 
 size_t sf_pieces_draw(uint32_t *ids, const sf_pieces *p, const uint32_t *draws, sf_pieces_scratch *scratch)
 {
-    const size_t limit = p->limit;
+    const sf_window window = p->window;
     size_t count = 0;
-    for (size_t k = 0; k < p->count && count < limit; k++) {
+    for (size_t k = 0; k < p->count && (window.last || count < window.most); k++) {
         const part *x = &p->parts[k];
         const uint32_t *source;
         size_t n;
@@ -295,13 +302,11 @@ size_t sf_pieces_draw(uint32_t *ids, const sf_pieces *p, const uint32_t *draws, 
             source = known + 1;
             n = known[0];
         } else {
-            if (encode_glued(scratch, p, x, draws, limit - count)) return SIZE_MAX;
+            if (encode_glued(scratch, p, x, draws, window.last ? SIZE_MAX : window.most - count)) return SIZE_MAX;
             source = scratch->ids.ids;
             n = scratch->ids.count;
         }
-        if (n > limit - count) n = limit - count;
-        for (size_t i = 0; i < n; i++) ids[count + i] = source[i];
-        count += n;
+        count = sf_window_add(ids, count, source, n, window);
     }
     return count;
 }

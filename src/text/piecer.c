@@ -93,6 +93,12 @@ size_t sf_piecer_longest(const sf_piecer *piecer)
     return piecer->tokenizer ? sf_tokenizer_longest(piecer->tokenizer) : SIZE_MAX;
 }
 
+int sf_piecer_ending(const sf_piecer *piecer)
+{
+    return piecer->tokenizer ? sf_tokenizer_ending(piecer->tokenizer)
+                             : sf_wordpiece_get_options(piecer->wordpiece)->ending;
+}
+
 void sf_piecer_scratch_free(sf_piecer_scratch *scratch)
 {
     sf_wordpiece_scratch_free(&scratch->wordpiece);
@@ -110,10 +116,30 @@ int sf_piecer_encode_part(sf_ids *out, const sf_piecer *piecer, const char *text
                                     scratch->tokenizer);
 }
 
-int sf_piecer_encode(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, size_t limit,
+size_t sf_window_add(uint32_t *ids, size_t count, const uint32_t *more, size_t more_count, sf_window window)
+{
+    const size_t room = window.most - count;
+    if (more_count > room && !window.last) more_count = room;
+    if (more_count > window.most) {
+        more += more_count - window.most;
+        more_count = window.most;
+    }
+    const size_t out = more_count > room ? more_count - room : 0; /* of the earlier ones */
+    if (out) memmove(ids, ids + out, (count - out) * sizeof *ids);
+    if (more_count) memcpy(ids + count - out, more, more_count * sizeof *ids);
+    return count - out + more_count;
+}
+
+int sf_piecer_encode(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, sf_window window,
                      sf_piecer_scratch *scratch)
 {
-    return sf_piecer_encode_part(out, piecer, text, length, limit, 0, scratch);
+    out->count = 0;
+    if (sf_piecer_encode_part(out, piecer, text, length, sf_window_reach(window), 0, scratch)) return -1;
+    if (out->count > window.most) {
+        memmove(out->ids, out->ids + out->count - window.most, window.most * sizeof *out->ids);
+        out->count = window.most;
+    }
+    return 0;
 }
 
 /* ------------------------------------------------------------- drawn words */

@@ -32,6 +32,9 @@ size_t sf_piecer_framed(const sf_piecer *piecer);            /* how many numbers
  * BERT's, whose tokenizer_config.json the model reads itself. */
 size_t sf_piecer_longest(const sf_piecer *piecer);
 
+/* Whether longer texts lose their beginning there, not their end. */
+int sf_piecer_ending(const sf_piecer *piecer);
+
 /* Working memory of one thread for one piecer. Zero-initialise. */
 typedef struct sf_piecer_scratch {
     sf_wordpiece_scratch wordpiece;
@@ -39,11 +42,25 @@ typedef struct sf_piecer_scratch {
 } sf_piecer_scratch;
 void sf_piecer_scratch_free(sf_piecer_scratch *scratch);
 
-/* Appends the pieces of a text, the first `limit` of them, without the frame. -1 without memory. */
-int sf_piecer_encode(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, size_t limit,
+/* What a model reads of a text, without the frame: its first `most` pieces, or its last ones. */
+typedef struct sf_window {
+    size_t most;
+    int last;
+} sf_window;
+
+/* From the first on, so many pieces of a text have to be known. */
+static inline size_t sf_window_reach(sf_window window) { return window.last ? SIZE_MAX : window.most; }
+
+/* Adds the next pieces of a text to the `count` that are in ids (window.most): the first ones as long as there is room;
+ * the last ones push the earlier ones out. Returns how many there are then. */
+size_t sf_window_add(uint32_t *ids, size_t count, const uint32_t *more, size_t more_count, sf_window window);
+
+/* The pieces of a text that a model reads, in the place of what *out held. -1 without memory. */
+int sf_piecer_encode(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, sf_window window,
                      sf_piecer_scratch *scratch);
 
-/* The same for a part of a text. `inside`: it begins at a cut (below), not where the text begins. */
+/* Appends the pieces of a part of a text, the first `limit` of them. `inside`: it begins at a cut (below), not where
+ * the text begins. */
 int sf_piecer_encode_part(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, size_t limit,
                           int inside, sf_piecer_scratch *scratch);
 

@@ -264,6 +264,8 @@ uint32_t sf_tokenizer_find(const sf_tokenizer *tokenizer, const char *piece, siz
 
 size_t sf_tokenizer_longest(const sf_tokenizer *tokenizer) { return tokenizer->longest; }
 
+int sf_tokenizer_ending(const sf_tokenizer *tokenizer) { return tokenizer->ending; }
+
 uint32_t sf_tokenizer_pad(const sf_tokenizer *tokenizer) { return tokenizer->pad; }
 
 sf_tokenizer_frame sf_tokenizer_get_frame(const sf_tokenizer *tokenizer)

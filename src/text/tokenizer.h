@@ -67,9 +67,12 @@ size_t sf_tokenizer_size(const sf_tokenizer *tokenizer); /* largest number + 1 *
 uint32_t sf_tokenizer_find(const sf_tokenizer *tokenizer, const char *piece, size_t length);
 
 /* How many pieces, those of the frame included, the files allow a text (truncation of tokenizer.json, model_max_length
- * of tokenizer_config.json, the smaller); SIZE_MAX when they say nothing. What is cut off is the end of a text: a
- * tokenizer that cuts the beginning is refused. */
+ * of tokenizer_config.json, the smaller); SIZE_MAX when they say nothing. */
 size_t sf_tokenizer_longest(const sf_tokenizer *tokenizer);
+
+/* Whether longer texts lose their beginning, not their end (truncation_side of tokenizer_config.json, else the
+ * direction of tokenizer.json's truncation). */
+int sf_tokenizer_ending(const sf_tokenizer *tokenizer);
 
 /* What the post-processor puts around the pieces of one text: [CLS] and [SEP], <s> and </s>, or nothing. Lives as
  * long as the tokenizer. */

@@ -183,13 +183,15 @@ done:
 
 static safer_status read_truncation(sf_tokenizer *t, const json_t *value, const char *name, safer_error *error)
 {
-    const json_t *most = json_object_get(value, "max_length"), *side = json_object_get(value, "direction");
+    const json_t *most = json_object_get(value, "max_length"), *direction = json_object_get(value, "direction");
+    const char *side = direction ? json_string_value(direction) : "Right";
     t->longest = SIZE_MAX;
     if (!value || json_is_null(value)) return SAFER_OK;
     if (!json_is_integer(most) || json_integer_value(most) < 1)
         return sf_fail(error, SAFER_INPUT, "%s: truncation has no max_length", name);
-    if (side && (!json_is_string(side) || strcmp(json_string_value(side), "Right") != 0))
-        return sf_fail(error, SAFER_INPUT, "%s: truncation of the beginning of texts is not supported", name);
+    if (!side || (strcmp(side, "Left") != 0 && strcmp(side, "Right") != 0))
+        return sf_fail(error, SAFER_INPUT, "%s: the direction of the truncation is neither Left nor Right", name);
+    t->ending = strcmp(side, "Left") == 0;
     t->longest = (size_t)json_integer_value(most);
     return SAFER_OK;
 }

@@ -238,16 +238,33 @@ static void change_steps(json_t *step, const char *type, const char *key, const 
     }
 }
 
+/* The smaller length of the two files; the side of this one, where it has one. */
+static safer_status apply_truncation(json_t *root, const folder *f, safer_error *error)
+{
+    const json_t *given = json_object_get(f->config, "truncation_side"), *there = json_object_get(root, "truncation");
+    const char *side = json_string_value(given);
+    const double length = json_is_object(there) ? json_number_value(json_object_get(there, "max_length")) : 1e15,
+                 own = json_number_value(json_object_get(f->config, "model_max_length"));
+    const int shorter = own >= 1 && own < 1e9 && own < length;
+    if (given && !json_is_null(given) && (!side || (strcmp(side, "left") != 0 && strcmp(side, "right") != 0)))
+        return sf_fail(error, SAFER_INPUT, "%s/tokenizer_config.json: \"truncation_side\" is neither left nor right",
+                       f->path);
+    if (!side && !shorter) return SAFER_OK;
+    json_t *truncation = json_object(), *direction = json_object_get(there, "direction");
+    sf_json_put(&truncation, "max_length", json_integer((json_int_t)(shorter ? own : length)));
+    if (side)
+        sf_json_put(&truncation, "direction", json_string(strcmp(side, "left") == 0 ? "Left" : "Right"));
+    else if (direction)
+        sf_json_put(&truncation, "direction", json_incref(direction));
+    return !truncation || json_object_set_new(root, "truncation", truncation) ? sf_fail_memory(error) : SAFER_OK;
+}
+
 static safer_status apply_config(json_t *root, const folder *f, safer_error *error)
 {
     static const char *const bert[][2] = {{"do_lower_case", "lowercase"},
                                           {"strip_accents", "strip_accents"},
                                           {"tokenize_chinese_chars", "handle_chinese_chars"}};
-    const json_t *side = json_object_get(f->config, "truncation_side");
-    const json_t *prefix = json_object_get(f->config, "add_prefix_space"), *most;
-    if (json_is_string(side) && strcmp(json_string_value(side), "right") != 0)
-        return sf_fail(error, SAFER_INPUT,
-                       "%s/tokenizer_config.json: truncation of the beginning of texts is not supported", f->path);
+    const json_t *prefix = json_object_get(f->config, "add_prefix_space");
     for (size_t i = 0; i < 3; i++) {
         const json_t *value = json_object_get(f->config, bert[i][0]);
         if (json_is_boolean(value))
@@ -255,17 +272,8 @@ static safer_status apply_config(json_t *root, const folder *f, safer_error *err
     }
     if (json_is_boolean(prefix))
         change_steps(json_object_get(root, "pre_tokenizer"), "ByteLevel", "add_prefix_space", prefix);
-    most = json_object_get(f->config, "model_max_length");
-    const double length = json_number_value(most);
-    json_t *there = json_object_get(root, "truncation");
-    if (length >= 1 && length < 1e9 &&
-        (!json_is_object(there) || length < json_number_value(json_object_get(there, "max_length")))) {
-        json_t *truncation = json_object();
-        const json_t *direction = json_object_get(there, "direction");
-        sf_json_put(&truncation, "max_length", json_integer((json_int_t)length));
-        if (direction) sf_json_put(&truncation, "direction", json_incref((json_t *)(uintptr_t)direction));
-        if (!truncation || json_object_set_new(root, "truncation", truncation)) return sf_fail_memory(error);
-    }
+    const safer_status status = apply_truncation(root, f, error);
+    if (status != SAFER_OK) return status;
     const char *pad = role_name(f, "pad_token", NULL);
     if (pad && !json_is_object(json_object_get(root, "padding"))) {
         json_t *padding = json_object();

@@ -268,6 +268,7 @@ struct sf_tokenizer {
     sf_ids frame; /* what stands before, then what stands behind */
     size_t before;
     size_t longest;
+    int ending; /* longer texts lose their beginning */
     uint32_t pad;
     sf_buffer text; /* the description, as sf_tokenizer_parse reads it */
 };

@@ -25,6 +25,7 @@ typedef struct sf_wordpiece_options {
     int ideographs; /* 1: each is a pre-token of its own */
     int clean;      /* 1: remove control characters, unify white space */
     size_t longest; /* characters of a pre-token; 100 */
+    int ending;     /* 1: of texts that are too long the last pieces stay. For who cuts them; not done here */
 } sf_wordpiece_options;
 
 typedef struct sf_wordpiece sf_wordpiece;

@@ -228,12 +228,26 @@ static safer_status read_switch(int *out, const json_t *object, const char *key,
     return SAFER_OK;
 }
 
+/* Which end of a text is kept: `left` is the name of the side that is cut then. */
+static safer_status read_side(int *ending, const json_t *object, const char *key, const char *left, const char *right,
+                              const char *name, safer_error *error)
+{
+    const json_t *value = json_object_get(object, key);
+    const char *side = json_string_value(value);
+    if (!value || json_is_null(value)) return SAFER_OK;
+    if (!side || (strcmp(side, left) != 0 && strcmp(side, right) != 0))
+        return sf_fail(error, SAFER_INPUT, "%s: \"%s\" is neither %s nor %s", name, key, left, right);
+    *ending = strcmp(side, left) == 0;
+    return SAFER_OK;
+}
+
 /* The options in tokenizer_config.json. */
 static safer_status read_config(draft *d, const json_t *config, safer_error *error)
 {
     safer_status status;
     const char *file = "tokenizer_config.json", *class = json_string_value(json_object_get(config, "tokenizer_class"));
     const json_t *accents = json_object_get(config, "strip_accents");
+    SF_TRY(read_side(&d->options.ending, config, "truncation_side", "left", "right", file, error));
     if (class && strcmp(class, "PreTrainedTokenizerFast") == 0) return SAFER_OK; /* leaves tokenizer.json alone */
     int before = d->options.lower;
     SF_TRY(read_switch(&d->options.lower, config, "do_lower_case", file, error));
@@ -362,6 +376,8 @@ static safer_status open_json(sf_wordpiece **out, draft *d, const json_t *root, 
     SF_TRY(read_normalizer(d, root, error));
     SF_TRY(need_type(&pre, root, "pre_tokenizer", "BertPreTokenizer", d->name, error));
     SF_TRY(read_added(d, json_object_get(root, "added_tokens"), error));
+    SF_TRY(read_side(&d->options.ending, json_object_get(root, "truncation"), "direction", "Left", "Right", d->name,
+                     error));
     const char *unk = d->roles[UNK];
     if (config) {
         SF_TRY(read_config(d, config, error));

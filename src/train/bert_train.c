@@ -129,6 +129,7 @@ static safer_status choose_shape(sf_bert_shape *out, const trainer *t, safer_err
         return sf_fail(error, SAFER_INVALID, "`tokens` is %d; it must be from 3 to the encoder's %zu positions",
                        o->bert.tokens, sf_bert_most_tokens(&shape));
     if (o->bert.tokens) shape.tokens = (size_t)o->bert.tokens;
+    if (o->bert.truncation_side) shape.ending = o->bert.truncation_side == SAFER_TRUNCATION_LEFT;
     size_t layers = sf_train_layers(o);
     if (layers != SIZE_MAX && layers > shape.layers)
         return sf_fail(error, SAFER_INVALID, "`bert.layers` is %zu, but the encoder has %zu layers", layers,
@@ -223,6 +224,7 @@ static void plan_course(trainer *t, size_t first)
                         (double)o->course.epochs,
                         (double)first,
                         (double)t->layout.shape.tokens,
+                        (double)t->layout.shape.ending,
                         (double)t->layout.shape.pool,
                         (double)o->course.precision,
                         (double)t->draws};
@@ -331,11 +333,10 @@ static size_t draw_text(uint32_t *ids, const trainer *t, reader *r, const safer_
     safer_row row = safer_data_row(data, row_number);
     const sf_piecer *piecer = t->start.piecer;
     const sf_tokenizer_frame frame = sf_piecer_frame(piecer);
-    r->encoded.count = 0;
     if (sf_drawn_text(&r->drawn, t->options->lexicon, row.text, row.text_length, t->options->deletion, t->options->seed,
                       sample, NULL) != SAFER_OK ||
         sf_piecer_encode(&r->encoded, piecer, r->drawn.text.bytes, r->drawn.text.length,
-                         sf_bert_room(&t->layout.shape, piecer), &r->piecer))
+                         sf_bert_window(&t->layout.shape, piecer), &r->piecer))
         return SIZE_MAX;
     const size_t count = r->encoded.count, before = frame.before_count, after = frame.after_count;
     if (before) memcpy(ids, frame.before, before * sizeof *ids);

@@ -66,10 +66,9 @@ static int add_word(reader *r, const reading *job, uint32_t word)
 {
     const sf_piecer *piecer = job->encoder->piecer;
     const sf_tokenizer_frame frame = sf_piecer_frame(piecer);
-    r->encoded.count = 0;
     return push(&r->ids, frame.before, frame.before_count) ||
            sf_piecer_encode(&r->encoded, piecer, sf_words_string(job->words, word), sf_words_length(job->words, word),
-                            sf_bert_room(&job->encoder->layout.shape, piecer), &r->pieces) ||
+                            sf_bert_window(&job->encoder->layout.shape, piecer), &r->pieces) ||
            push(&r->ids, r->encoded.ids, r->encoded.count) || push(&r->ids, frame.after, frame.after_count);
 }
 

@@ -166,6 +166,8 @@ static safer_status check_choices(const safer_train_options *o, safer_error *err
     if (o->course.precision == SAFER_PRECISION_PORTABLE)
         return sf_fail(error, SAFER_INVALID, "`precision`: training takes bf16 or f32; portable is for answers");
     if (!safer_defense_name(o->defense.kind)) return sf_fail(error, SAFER_INVALID, "`defense`: unknown");
+    if (!safer_truncation_side_name(o->bert.truncation_side))
+        return sf_fail(error, SAFER_INVALID, "`bert.truncation_side`: unknown");
     if (!safer_charcnn_size_name(o->charcnn.size)) return sf_fail(error, SAFER_INVALID, "`charcnn.size`: unknown");
     if (!o->cnn.widths || !widths_are_good(o->cnn.widths))
         return sf_fail(error, SAFER_INVALID,

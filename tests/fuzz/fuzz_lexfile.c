@@ -47,6 +47,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     safer_status exported = safer_lexicon_export(lexicon, SAFER_EXPORT_CUTS, 0, read_line, NULL, &error);
     require(exported == SAFER_OK || exported == SAFER_INPUT);
+    char caution[300];
+    const safer_survey survey = {.texts = 100, .tokens = 10000, .known_tokens = 100, .tokens_with_synonyms = 5000};
+    if (safer_survey_caution(&survey, lexicon, caution, sizeof caution)) require(caution[0]);
     safer_lexicon *other = NULL;
     if (safer_lexicon_with_kernel(&other, lexicon, "topk:2", 1, NULL) == SAFER_OK) safer_lexicon_free(other);
     lexicon->image = (sf_file){0};

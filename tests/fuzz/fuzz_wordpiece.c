@@ -81,8 +81,8 @@ static void check_vocabulary(const sf_wordpiece *w, const char *text, size_t len
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
-    const sf_wordpiece_options options = {data[0] & 1, data[0] >> 1 & 1, data[0] >> 2 & 1, data[0] >> 3 & 1,
-                                          data[0] & 16 ? 3 : 100};
+    const sf_wordpiece_options options = {data[0] & 1,      data[0] >> 1 & 1,       data[0] >> 2 & 1,
+                                          data[0] >> 3 & 1, data[0] & 16 ? 3 : 100, 0};
     const size_t length = size - 1;
     char *text = fuzz_copy(data + 1, length);
     safer_error error = {0};

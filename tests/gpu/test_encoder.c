@@ -1,6 +1,6 @@
 /* Encoders on a GPU against the same ones on the CPU: near, and the same bits in every batch. With --speed LENGTHS: how
  * fast, also with texts as long as the lines of that file say; with --small: little work, for compute-sanitizer. With
- * --forms those that are not BERT's (--forms --small, --forms --speed); with --golden FOLDER checkpoints' logits beside
+ * --forms those that are not BERT's (--forms --small, --forms --speed [NAME]); with --golden FOLDER checkpoints' logits beside
  * those that scripts/golden-encoders had from transformers. */
 #define _GNU_SOURCE
 #include "base/elementary.h"
@@ -234,15 +234,15 @@ static void test_forms(int small)
         }
 }
 
-/* Every form of BERT-base's size: texts of 256 and of 512 pieces, beside BERT for the same work. */
-static void measure_forms(void)
+/* Every form of BERT-base's size, or one: texts of 256 and of 512 pieces, beside BERT for the same work. */
+static void measure_forms(const char *only)
 {
     double bert[2] = {0, 0};
     for (int i = 0; i < ARCHITECTURES; i++) {
         const architecture *a = &architectures[i];
         const sf_bert_shape shape = architecture_base(a);
         fixture x;
-        if (a->other) continue;
+        if (a->other || (only && i && strcmp(a->name, only) != 0)) continue;
         const double before = memory_taken();
         make(&x, &shape);
         printf("%-12s memory %.2f GB", a->name, (memory_taken() - before) / 1e9);
@@ -341,11 +341,11 @@ int main(int argc, char **argv)
 {
     const int forms = argc > 2 && strcmp(argv[2], "--forms") == 0;
     const int speed = argc > 3 && strcmp(argv[2], "--speed") == 0, small = argc > 2 && strcmp(argv[2], "--small") == 0;
-    need(argc > 1, "usage: test_encoder PLUGIN [--speed LENGTHS|--small|--forms [--small|--speed]|--golden FOLDER]");
+    need(argc > 1, "usage: test_encoder PLUGIN [--speed LENGTHS|--small|--forms [--small|--speed [NAME]]|--golden FOLDER]");
     setvbuf(stdout, NULL, _IOLBF, 0);
     open_plugin(argv[1]);
     if (forms && argc > 3 && strcmp(argv[3], "--speed") == 0)
-        measure_forms();
+        measure_forms(argc > 4 ? argv[4] : NULL);
     else if (forms)
         test_forms(argc > 3);
     else if (argc > 3 && strcmp(argv[2], "--golden") == 0)

@@ -242,31 +242,35 @@ void test_turn(int D, int heads)
     delete blocks;
 }
 
-/* Attention that turns queries itself gives the bits of attention after all are turned. */
+/* Attention that turns queries and keys itself gives the bits of attention after all are turned, and leaves them as
+ * they are. The longest text has as many pieces as the table of turns has rows. */
 template <int D, int KIND> void test_turned(int heads)
 {
+    enum { TURNS = 323 };
+    const std::string name = std::string(KIND == ATTEND_LOCAL ? "local" : "all") + ", heads of " + std::to_string(D);
     const int H = D * heads;
-    std::vector<uint32_t> starts = {0, 1, 131, 200};
+    std::vector<uint32_t> starts = {0};
+    for (int length : {1, 2, 63, 64, 65, 127, 128, 129, 192, 256, 257, (int)TURNS})
+        starts.push_back(starts.back() + (uint32_t)length);
     const size_t rows = starts.back();
     both<bf16> qkv(rows * 3 * H), context(rows * H), found(rows * H);
-    both<float> turns(130 * (size_t)D);
-    fill(turns);
+    both<float> turns(TURNS * (size_t)D);
+    fill(qkv), fill(turns);
     both<sf_attend_block> *blocks = cut(starts, SF_ATTEND_QUERIES);
     relation r = {};
     r.window = 37;
+    r.turns = turns.there;
     const dim3 grid((unsigned)blocks->size(), (unsigned)heads);
-    for (int inside = 0; inside < 2; inside++) {
-        state = 7;
-        fill(qkv);
-        run_turn(qkv.there, blocks->there, blocks->size(), turns.there, H, D, inside ? TURN_KEYS : TURN, 0);
-        r.turns = inside ? turns.there : NULL;
-        attend<D, KIND>
-            <<<grid, SF_ATTEND_THREADS>>>((inside ? found : context).there, NULL, qkv.there, blocks->there, H, 0.2f, r);
-    }
+    attend<D, KIND, true><<<grid, SF_ATTEND_THREADS>>>(found.there, NULL, qkv.there, blocks->there, H, 0.2f, r);
+    std::vector<double> expected(context.size()), before(qkv.size());
+    for (size_t i = 0; i < before.size(); i++) before[i] = (double)value(qkv.here[i]);
+    compare("attend turns nothing in memory, " + name, qkv, before, 0);
+    run_turn(qkv.there, blocks->there, blocks->size(), turns.there, H, D, TURN, 0);
+    attend<D, KIND><<<grid, SF_ATTEND_THREADS>>>(context.there, NULL, qkv.there, blocks->there, H, 0.2f, r);
+    need(cudaDeviceSynchronize(), "attend");
     context.get();
-    std::vector<double> expected(context.size());
     for (size_t i = 0; i < expected.size(); i++) expected[i] = (double)value(context.here[i]);
-    compare("attend turns queries, heads of " + std::to_string(D), found, expected, 0);
+    compare("attend turns queries and keys, " + name, found, expected, 0);
     delete blocks;
 }
 
@@ -501,7 +505,8 @@ int main(int argc, char **argv)
     test_attention<24>(2);
     test_attention<8>(2);
     test_turn(64, 3), test_turn(24, 2), test_turn(8, 4);
-    test_turned<64, ATTEND_ALL>(2), test_turned<32, ATTEND_LOCAL>(3);
+    test_turned<64, ATTEND_ALL>(2), test_turned<64, ATTEND_LOCAL>(2);
+    test_turned<32, ATTEND_ALL>(3), test_turned<32, ATTEND_LOCAL>(3);
     for (int gated = 0; gated < 2; gated++)
         for (int kind = SF_ENCODER_RELU; kind <= SF_ENCODER_SILU; kind++) test_activate(kind, gated);
     for (int H : {8, 384, 768, 2048})
