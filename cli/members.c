@@ -15,6 +15,7 @@ static const struct {
 } others[] = {
     {"attacks", "attack"},
     {"bert.layers", "train-layers"},
+    {"bert.truncation_side", "truncation-side"},
     {"charcnn.size", "size"},
     {"crew", "mpi"},
     {"crew.timeout", "mpi-timeout"},

@@ -51,7 +51,7 @@ class Choices(Case):
         found = choices()
         names = {option for _, option, _ in found}
         self.assertEqual(names, {"--arch", "--arithmetic", "--cache", "--defense", "--edit-kind", "--format", "--method", "--metric", "--pool", "--precision", "--profile",
-                                 "--size", "--stage", "--what"})
+                                 "--size", "--stage", "--truncation-side", "--what"})
         for verb, option, allowed in found:
             text = options_of(verb)[option][1]
             for name in allowed:
