@@ -1,7 +1,7 @@
 /* Encoders on a GPU against the same ones on the CPU: near, and the same bits in every batch. With --speed LENGTHS: how
  * fast, also with texts as long as the lines of that file say; with --small: little work, for compute-sanitizer. With
- * --forms those that are not BERT's (--forms --small, --forms --speed [NAME]); with --golden FOLDER checkpoints' logits beside
- * those that scripts/golden-encoders had from transformers. */
+ * --forms those that are not BERT's (--forms --small, --forms --speed [NAME]); with --golden FOLDER checkpoints' logits
+ * beside those that scripts/golden-encoders had from transformers. */
 #define _GNU_SOURCE
 #include "base/elementary.h"
 #include "base/memory.h"
