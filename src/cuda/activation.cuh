@@ -66,18 +66,17 @@ __device__ inline uint4 pack8(const float *x)
 }
 
 /* out (rows, inner) from raw (rows, inner), or when `gated` from raw (rows, 2 * inner): activation(first half) * second
- * half. Eight numbers a thread; inner is a multiple of 8. The last rows come first, for the product before has just left
- * them in the cache, and what is read gives way to what is written, with whose first rows the next product begins. */
+ * half. Eight numbers a thread; inner is a multiple of 8. */
 template <sf_encoder_activation kind>
 __global__ void __launch_bounds__(256) activate(bf16 *out, const bf16 *raw, int gated, int inner, uint32_t eights)
 {
-    const uint32_t i = (gridDim.x - 1 - blockIdx.x) * 256 + threadIdx.x, each = (uint32_t)inner / 8;
+    const uint32_t i = blockIdx.x * 256 + threadIdx.x, each = (uint32_t)inner / 8;
     if (i >= eights) return;
     const size_t row = i / each, at = i % each * 8;
     const bf16 *from = raw + row * inner * (gated ? 2 : 1) + at;
     float x[8], gate[8];
-    unpack8(x, __ldcs((const uint4 *)from));
-    if (gated) unpack8(gate, __ldcs((const uint4 *)(from + inner)));
+    unpack8(x, *(const uint4 *)from);
+    if (gated) unpack8(gate, *(const uint4 *)(from + inner));
 #pragma unroll
     for (int k = 0; k < 8; k++) x[k] = activated(x[k], kind) * (gated ? gate[k] : 1);
     *(uint4 *)(out + row * inner + at) = pack8(x);
