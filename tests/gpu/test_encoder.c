@@ -341,8 +341,7 @@ int main(int argc, char **argv)
 {
     const int forms = argc > 2 && strcmp(argv[2], "--forms") == 0;
     const int speed = argc > 3 && strcmp(argv[2], "--speed") == 0, small = argc > 2 && strcmp(argv[2], "--small") == 0;
-    need(argc > 1,
-         "usage: test_encoder PLUGIN [--speed LENGTHS|--small|--forms [--small|--speed [NAME]]|"
+    need(argc > 1, "usage: test_encoder PLUGIN [--speed LENGTHS|--small|--forms [--small|--speed [NAME]]|"
                    "--golden FOLDER]");
     setvbuf(stdout, NULL, _IOLBF, 0);
     open_plugin(argv[1]);
