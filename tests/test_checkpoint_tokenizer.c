@@ -122,7 +122,8 @@ static void test_side(void **state)
 {
     (void)state;
     static const char long_text[] = "aaaaababab ab a b", first[] = "2 2 2 2 5 5 5 6", last[] = "2 2 5 5 5 6 7 4 3",
-                      left[] = "{\"truncation\":{\"max_length\":11,\"direction\":\"Left\"},\"added_tokens\"";
+                      left[] = "{\"truncation\":{\"max_length\":11,\"direction\":\"Left\"},\"added_tokens\"",
+                      any[] = "{\"truncation\":{\"max_length\":9223372036854775807},\"added_tokens\"";
     sf_bert_shape shape = classifier(2);
     shape.tokens = 11;
     model m = make_model(&shape);
@@ -138,6 +139,11 @@ static void test_side(void **state)
     check_side(path, 1, long_text, last + 2);
     write_text("side", "tokenizer_config.json", "{\"truncation_side\": \"right\"}");
     check_side(path, 0, long_text, first);
+    write_changed("side", "{\"added_tokens\"", any);
+    write_text("side", "tokenizer_config.json", "{\"truncation_side\": \"left\", \"model_max_length\": 11}");
+    check_side(path, 1, long_text, last + 2);
+    write_text("side", "tokenizer_config.json", "{\"truncation_side\": \"left\"}");
+    check_side(path, 1, long_text, "2 2 2 2 5 5 5 6 7 4 3"); /* as many as there are positions */
     free(path);
     free_model(&m);
 }

@@ -251,7 +251,8 @@ static safer_status apply_truncation(json_t *root, const folder *f, safer_error 
                        f->path);
     if (!side && !shorter) return SAFER_OK;
     json_t *truncation = json_object(), *direction = json_object_get(there, "direction");
-    sf_json_put(&truncation, "max_length", json_integer((json_int_t)(shorter ? own : length)));
+    const double most = shorter ? own : length; /* a file may say any number */
+    sf_json_put(&truncation, "max_length", json_integer(most >= 1 ? (json_int_t)(most < 1e15 ? most : 1e15) : 0));
     if (side)
         sf_json_put(&truncation, "direction", json_string(strcmp(side, "left") == 0 ? "Left" : "Right"));
     else if (direction)
