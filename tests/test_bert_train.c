@@ -1,5 +1,5 @@
 /* Training bert, and the trained model: it learns; the same file for any number of threads
- * and after any stop; draws answer as their texts do; it says what is wrong. */
+ * and after any stop; draws answer as their texts do; either end of texts is read; it says what is wrong. */
 #define _GNU_SOURCE
 #include "base/rng.h"
 #include "draw/sampler.h"
@@ -91,9 +91,10 @@ static void stopped_runs_are_resumed(void **unused)
         safer_train_options o = small_options(encoder, data, lexicon);
         o.bert.layers = i ? 0 : SAFER_ALL_LAYERS;
         check_stopped_runs_are_resumed(safer_train, &o, 36, stops, COUNT(stops));
-        safer_train_options changed[2] = {o, o};
+        safer_train_options changed[3] = {o, o, o};
         changed[0].course.rate = 0.004;
         changed[1].course.precision = SAFER_PRECISION_F32 - o.course.precision;
+        changed[2].bert.truncation_side = SAFER_TRUNCATION_LEFT;
         check_other_options_are_refused(safer_train, &o, "epoch 2 of 3: loss", changed, COUNT(changed));
     }
     safer_data_free(data);
@@ -278,6 +279,48 @@ static safer_status train_and_open(const char *output, const safer_train_options
     return status;
 }
 
+/* Texts that differ in their last word alone are learned where the end is read. Models say which end they read, and
+ * those trained from them go on with it unless they are told otherwise. */
+static void the_end_of_texts_is_read(void **unused)
+{
+    (void)unused;
+    static const struct {
+        safer_truncation_side side;
+        int again; /* from the model before it */
+        int ending;
+    } runs[] = {{SAFER_TRUNCATION_DEFAULT, 0, 0},
+                {SAFER_TRUNCATION_LEFT, 0, 1},
+                {SAFER_TRUNCATION_DEFAULT, 1, 1},
+                {SAFER_TRUNCATION_RIGHT, 1, 0}};
+    safer_error error = {0};
+    safer_data *data = NULL;
+    sf_buffer rows = {0};
+    for (int i = 0; i < 80; i++)
+        assert_int_equal(sf_buffer_format(&rows, "%d\t%d\tit was a film and the story of the plot was %s\n", i, i % 2,
+                                          i % 2 ? "good" : "bad"),
+                         0);
+    assert_ok(safer_data_load(&data, write_temporary("ends.tsv", rows.bytes, rows.length), NULL, &error));
+    const char *output = temporary("ends"), *encoder = make_encoder();
+    for (size_t i = 0; i < COUNT(runs); i++) {
+        safer_train_options o = small_options(runs[i].again ? output : encoder, data, NULL);
+        sf_bert_checkpoint c;
+        safer_train_report report;
+        o.course.epochs = 6;
+        o.bert.tokens = 8;
+        o.bert.truncation_side = runs[i].side;
+        assert_ok(safer_train(output, &o, &report, &error));
+        if (runs[i].ending)
+            assert_true(report.dev_accuracy > 0.95);
+        else
+            assert_true(report.dev_accuracy < 0.6);
+        read_parameters(output, &c);
+        assert_int_equal(c.layout.shape.ending, runs[i].ending);
+        sf_bert_checkpoint_free(&c);
+    }
+    safer_data_free(data);
+    sf_buffer_free(&rows);
+}
+
 static void memory_may_run_out(void **unused)
 {
     (void)unused;
@@ -296,7 +339,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_matter),      cmocka_unit_test(frozen_layers_stay),
         cmocka_unit_test(stopped_runs_are_resumed),   cmocka_unit_test(it_learns_and_answers),
         cmocka_unit_test(mistakes_are_named),         cmocka_unit_test(memory_may_run_out),
-        cmocka_unit_test(features_are_computed_once),
+        cmocka_unit_test(features_are_computed_once), cmocka_unit_test(the_end_of_texts_is_read),
     };
     return cmocka_run_group_tests_name("bert training", tests, NULL, NULL);
 }

@@ -140,8 +140,10 @@ class Convert(unittest.TestCase):
             begin, end = header[name]["data_offsets"]
             self.assertEqual(struct.unpack(f"<{len(values)}f", data[begin:end]), tuple(value + 0.5 for value in values), name)
         write("two/vocab.txt", "\n".join(reversed(PIECES)) + "\n")
-        for arguments, code, words in ((("one", "two"), INPUT, "vocabulary"), (("one",), USAGE, "too few arguments"),
-                                       (("one", "absent"), SYSTEM, "absent")):
+        make_folder("end")
+        write("end/tokenizer_config.json", '{"truncation_side": "left"}')
+        for arguments, code, words in ((("one", "two"), INPUT, "vocabulary"), (("one", "end"), INPUT, "truncation side"),
+                                       (("one",), USAGE, "too few arguments"), (("one", "absent"), SYSTEM, "absent")):
             result = run("model", "average", *arguments, "-o", "none.safetensors")
             self.assertEqual(result.code, code, result.err)
             self.assertIn(words, result.err)
