@@ -472,7 +472,7 @@ static void bad_files_are_refused(void **unused)
         const char *words;
     } cases[] = {
         {{.arch = ""}, "no \"arch\""},
-        {{.arch = "gpt"}, "architecture \"gpt\"; ngram, bow, cnn, charcnn and bert can be opened"},
+        {{.arch = "gpt"}, "architecture \"gpt\"; ngram, bow, cnn, charcnn, bert and context can be opened"},
         {{.labels = ""}, "no \"labels\""},
         {{.labels = "{"}, "\"labels\" must be a JSON list"},
         {{.labels = "[\"a\"]"}, "at least two names"},

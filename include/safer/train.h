@@ -15,9 +15,10 @@ typedef enum safer_arch {
     SAFER_ARCH_BOW,   /* the mean of word vectors */
     SAFER_ARCH_CNN,   /* a convolution over word vectors */
     SAFER_ARCH_CHARCNN,
-    SAFER_ARCH_BERT
+    SAFER_ARCH_BERT,
+    SAFER_ARCH_CONTEXT /* a score for every word in the context of the canonical text; its worst case is exact */
 } safer_arch;
-SAFER_NAMED(safer_arch); /* "ngram", "bow", "cnn", "charcnn", "bert" */
+SAFER_NAMED(safer_arch); /* "ngram", "bow", "cnn", "charcnn", "bert", "context" */
 
 /* How the vectors of a text become one. */
 typedef enum safer_pool {

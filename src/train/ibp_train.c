@@ -13,7 +13,7 @@
 #include "ibp/network.h"
 #include "nn/layers.h"
 #include "train/course.h"
-#include "train/texts.h"
+#include "train/ibp_sets.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -40,58 +40,11 @@ static void trainer_free(sf_course *course)
     sf_textset_free(&t->corpus);
     sf_ibp_step_free(t->step);
     sf_linear_step_free(t->linear);
-    free(t->sets.members);
-    free(t->sets.offsets);
+    sf_ibp_sets_free(&t->sets);
     free(t->parameters);
     free(t->folded);
     free(t->scale);
     sf_textbatch_free(&t->batch);
-}
-
-/* ---------------------------------------------------------------------- sets */
-
-static int holds(const uint32_t *list, size_t count, uint32_t word)
-{
-    for (size_t i = 0; i < count; i++)
-        if (list[i] == word) return 1;
-    return 0;
-}
-
-/* One set for every word of the lexicon: the word, then its synonyms, each number once. What
- * the vocabulary lacks is the unknown word, in a set as in a text. */
-static safer_status make_sets(trainer *t, safer_error *error)
-{
-    const safer_lexicon *lexicon = t->options->lexicon;
-    size_t words = lexicon->words.count, count = 0;
-    sf_ibp_sets *sets = &t->sets;
-    sets->offsets = sf_calloc(words + 1, sizeof *sets->offsets);
-    sets->members = sf_alloc(words + (size_t)lexicon->synonym_offsets[words], sizeof *sets->members);
-    if (!sets->offsets || !sets->members) return sf_fail_memory(error);
-    for (size_t w = 0; w < words; w++) {
-        uint32_t *set = sets->members + count;
-        size_t size = 0;
-        set[size++] = t->corpus.drawn[w];
-        for (uint64_t k = lexicon->synonym_offsets[w]; k < lexicon->synonym_offsets[w + 1]; k++) {
-            uint32_t word = t->corpus.drawn[lexicon->synonyms[k]];
-            if (!holds(set, size, word)) set[size++] = word;
-        }
-        count += size;
-        sets->offsets[w + 1] = count;
-    }
-    sets->count = words;
-    return SAFER_OK;
-}
-
-/* Slots become items; a word whose set is itself alone is a word that stays. */
-static void make_items(trainer *t, sf_texts *texts)
-{
-    uint32_t V = (uint32_t)t->layout.shape.vocabulary;
-    for (size_t i = 0; i < texts->offsets[texts->count]; i++) {
-        uint32_t word = texts->tokens[i] & ~SF_TOKEN_SLOT;
-        if (!(texts->tokens[i] & SF_TOKEN_SLOT)) continue;
-        int alone = t->sets.offsets[word + 1] - t->sets.offsets[word] == 1;
-        texts->tokens[i] = alone ? t->sets.members[t->sets.offsets[word]] : V + word;
-    }
 }
 
 /* --------------------------------------------------------------------- start */
@@ -204,9 +157,9 @@ static safer_status start(sf_course *course, safer_error *error)
     sf_ibp_fold_layout(&t->folded_layout, &t->layout);
     t->frozen = o->cnn.freeze || (o->cnn.vectors && !o->defense.train_vectors);
     t->still = t->frozen && !(o->defense.triplet > 0);
-    SF_TRY(make_sets(t, error));
-    make_items(t, &t->corpus.fit);
-    make_items(t, &t->corpus.dev);
+    SF_TRY(sf_ibp_sets_make(&t->sets, &t->corpus, error));
+    sf_ibp_sets_apply(&t->corpus.fit, &t->sets, t->layout.shape.vocabulary);
+    sf_ibp_sets_apply(&t->corpus.dev, &t->sets, t->layout.shape.vocabulary);
     SF_TRY(make_room(t, error));
     first_vectors(t, o->cnn.vectors ? &vectors : NULL);
     sf_ibp_first_weights(t->parameters, &t->layout, o->seed);
