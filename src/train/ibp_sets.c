@@ -3,6 +3,8 @@
 
 #include "base/memory.h"
 
+#include <string.h>
+
 static int holds(const uint32_t *list, size_t count, uint32_t word)
 {
     for (size_t i = 0; i < count; i++)
@@ -50,4 +52,34 @@ void sf_ibp_sets_apply(sf_texts *texts, const sf_ibp_sets *sets, size_t vocabula
         int alone = sets->offsets[word + 1] - sets->offsets[word] == 1;
         texts->tokens[i] = alone ? sets->members[sets->offsets[word]] : (uint32_t)vocabulary + word;
     }
+}
+
+int sf_ibp_sets_list(sf_ibp_choices *out, sf_ibp_listed *l, const sf_texts *texts, size_t text, const sf_ibp_sets *sets,
+                     size_t vocabulary)
+{
+    const uint32_t *items = texts->tokens + texts->offsets[text];
+    const size_t N = texts->offsets[text + 1] - texts->offsets[text];
+    size_t count = 0;
+    if (sf_grow(&l->begin, &l->begin_capacity, N + 1, sizeof *l->begin)) return -1;
+    for (size_t i = 0; i < N; i++) {
+        const size_t first = items[i] < vocabulary ? 0 : sets->offsets[items[i] - vocabulary],
+                     size = items[i] < vocabulary ? 1 : sets->offsets[items[i] - vocabulary + 1] - first;
+        l->begin[i] = count;
+        if (sf_grow(&l->ids, &l->id_capacity, count + size, sizeof *l->ids)) return -1;
+        if (items[i] < vocabulary)
+            l->ids[count] = items[i];
+        else
+            memcpy(l->ids + count, sets->members + first, size * sizeof *l->ids);
+        count += size;
+    }
+    l->begin[N] = count;
+    *out = (sf_ibp_choices){l->ids, l->begin, N};
+    return 0;
+}
+
+void sf_ibp_listed_free(sf_ibp_listed *l)
+{
+    free(l->ids);
+    free(l->begin);
+    *l = (sf_ibp_listed){0};
 }

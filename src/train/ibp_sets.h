@@ -3,6 +3,7 @@
 #ifndef SF_TRAIN_IBP_SETS_H
 #define SF_TRAIN_IBP_SETS_H
 
+#include "ibp/network.h"
 #include "train/texts.h"
 
 typedef struct sf_ibp_sets {
@@ -17,5 +18,16 @@ void sf_ibp_sets_free(sf_ibp_sets *sets);
 
 /* Turns the tokens of texts into items. */
 void sf_ibp_sets_apply(sf_texts *texts, const sf_ibp_sets *sets, size_t vocabulary);
+
+/* The words that each position of a text may hold, in memory that is reused from text to text. Zero-initialise; -1 when
+ * memory is out. */
+typedef struct sf_ibp_listed {
+    uint32_t *ids;
+    size_t *begin;
+    size_t id_capacity, begin_capacity;
+} sf_ibp_listed;
+int sf_ibp_sets_list(sf_ibp_choices *out, sf_ibp_listed *memory, const sf_texts *texts, size_t text,
+                     const sf_ibp_sets *sets, size_t vocabulary);
+void sf_ibp_listed_free(sf_ibp_listed *memory);
 
 #endif

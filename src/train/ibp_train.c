@@ -177,47 +177,22 @@ typedef struct measuring {
     trainer *t;
     const sf_cnn_net *net;
     sf_ibp_network_scratch **scratch; /* one per worker */
-    uint32_t **ids;                   /* one per worker, grown */
-    size_t *id_capacity;
-    size_t *begins;  /* (workers, longest+1) */
-    double *margins; /* (workers, classes) */
+    sf_ibp_listed *listed;            /* one per worker */
+    double *margins;                  /* (workers, classes) */
     atomic_size_t certified;
     atomic_int failed;
 } measuring;
 
-/* The words that each position of a dev text may hold. -1 when memory is out. */
-static int list_choices(sf_ibp_choices *out, measuring *m, size_t text, int worker)
-{
-    const trainer *t = m->t;
-    const sf_texts *dev = &t->corpus.dev;
-    size_t V = t->layout.shape.vocabulary, count = 0, N = dev->offsets[text + 1] - dev->offsets[text];
-    size_t *begin = m->begins + (size_t)worker * (dev->longest + 1);
-    for (size_t i = 0; i < N; i++) {
-        uint32_t item = dev->tokens[dev->offsets[text] + i];
-        size_t first = item < V ? 0 : t->sets.offsets[item - V],
-               size = item < V ? 1 : t->sets.offsets[item - V + 1] - first;
-        begin[i] = count;
-        if (sf_grow(&m->ids[worker], &m->id_capacity[worker], count + size, sizeof **m->ids)) return -1;
-        if (item < V)
-            m->ids[worker][count] = item;
-        else
-            memcpy(m->ids[worker] + count, t->sets.members + first, size * sizeof **m->ids);
-        count += size;
-    }
-    begin[N] = count;
-    *out = (sf_ibp_choices){m->ids[worker], begin, N};
-    return 0;
-}
-
 static void measure_texts(void *context, size_t begin, size_t end, int worker)
 {
     measuring *m = context;
-    size_t certified = 0, K = m->t->layout.shape.classes;
+    const trainer *t = m->t;
+    size_t certified = 0, K = t->layout.shape.classes;
     double *margins = m->margins + (size_t)worker * K;
     for (size_t i = begin; i < end; i++) {
         sf_ibp_choices text;
-        size_t label = (size_t)m->t->corpus.dev.labels[i];
-        if (list_choices(&text, m, i, worker) ||
+        size_t label = (size_t)t->corpus.dev.labels[i];
+        if (sf_ibp_sets_list(&text, &m->listed[worker], &t->corpus.dev, i, &t->sets, t->layout.shape.vocabulary) ||
             sf_ibp_network_margins(margins, NULL, m->net, &text, label, &m->scratch[worker], NULL) != SAFER_OK)
             atomic_store(&m->failed, 1);
         else
@@ -236,13 +211,10 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
     sf_cnn_net *net = NULL;
     measuring m = {.t = t};
     m.scratch = sf_calloc(workers, sizeof *m.scratch);
-    m.ids = sf_calloc(workers, sizeof *m.ids);
-    m.id_capacity = sf_calloc(workers, sizeof *m.id_capacity);
-    m.begins = sf_alloc(workers * (t->corpus.dev.longest + 1), sizeof *m.begins);
+    m.listed = sf_calloc(workers, sizeof *m.listed);
     m.margins = sf_alloc(workers * t->layout.shape.classes, sizeof *m.margins);
     sf_ibp_fold(t->folded, &t->layout, t->parameters, threads);
-    if (!m.scratch || !m.ids || !m.id_capacity || !m.begins || !m.margins ||
-        sf_cnn_scales(t->scale, &t->folded_layout, t->folded, threads)) {
+    if (!m.scratch || !m.listed || !m.margins || sf_cnn_scales(t->scale, &t->folded_layout, t->folded, threads)) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -254,12 +226,10 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
 done:
     for (size_t i = 0; i < workers; i++) {
         if (m.scratch) sf_ibp_network_scratch_free(m.scratch[i]);
-        if (m.ids) free(m.ids[i]);
+        if (m.listed) sf_ibp_listed_free(&m.listed[i]);
     }
     free(m.scratch);
-    free(m.ids);
-    free(m.id_capacity);
-    free(m.begins);
+    free(m.listed);
     free(m.margins);
     sf_cnn_net_free(net);
     return status;
