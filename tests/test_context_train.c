@@ -257,9 +257,9 @@ static void bad_options_are_named(void **unused)
     REFUSED("encoder is not given: context", o.bert.encoder = NULL);
     REFUSED("lexicon is not given: context", o.lexicon = NULL);
     REFUSED("lexicon has the kernel component: context needs", o.lexicon = other);
-    REFUSED("context is 0; it must be from 1 to 256", o.context.size = 0);
-    REFUSED("context is 257", o.context.size = 257);
-    REFUSED("context is 17; the encoder's vectors have 16 numbers", o.context.size = 17);
+    REFUSED("context.size is 0; it must be from 1 to 256", o.context.size = 0);
+    REFUSED("context.size is 257", o.context.size = 257);
+    REFUSED("context.size is 17; the encoder's vectors have 16 numbers", o.context.size = 17);
     REFUSED("tokens is 41", o.bert.tokens = 41);
     REFUSED("which is for bow alone, not context", o.defense.kind = SAFER_DEFENSE_EXACT);
     REFUSED("max_words: context reads all words", o.cnn.max_words = 5);

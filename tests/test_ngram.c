@@ -638,7 +638,7 @@ static void bad_options_are_named(void **unused)
         change; \
         assert_fails(safer_train(path, &o, NULL, &error), SAFER_INVALID, words); \
     } while (0)
-    REFUSED(o.arch = (safer_arch)5, "arch: unknown");
+    REFUSED(o.arch = (safer_arch)6, "arch: unknown");
     REFUSED(o.train = NULL, "train is not given");
     REFUSED(o.ngram.order = 0, "ngram.order is 0; it must be from 1 to 8");
     REFUSED(o.ngram.order = 9, "ngram.order is 9");

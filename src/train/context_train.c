@@ -239,8 +239,8 @@ static safer_status take_encoder(trainer *t, safer_error *error)
         return sf_fail(error, SAFER_INVALID, "`tokens` is %d; it must be from 3 to the encoder's %zu positions",
                        o->bert.tokens, sf_bert_most_tokens(shape));
     if ((size_t)o->context.size > shape->hidden)
-        return sf_fail(error, SAFER_INVALID, "`context` is %d; the encoder's vectors have %zu numbers", o->context.size,
-                       shape->hidden);
+        return sf_fail(error, SAFER_INVALID, "`context.size` is %d; the encoder's vectors have %zu numbers",
+                       o->context.size, shape->hidden);
     status = sf_bert_encoder_of(
         &t->encoder, &t->encoder_parameters, &t->start, o->bert.tokens ? (size_t)o->bert.tokens : shape->tokens,
         o->bert.truncation_side ? o->bert.truncation_side == SAFER_TRUNCATION_LEFT : shape->ending, error);
@@ -258,7 +258,7 @@ static safer_status make_room(trainer *t, safer_error *error)
                  dev_words = dev->offsets[dev->count];
     if (words + dev_words > KEPT / (k * sizeof(float)))
         return sf_fail(error, SAFER_INVALID,
-                       "`context` is %zu: the contexts of %zu words would take more than 4 GiB; lower it", k,
+                       "`context.size` is %zu: the contexts of %zu words would take more than 4 GiB; lower it", k,
                        words + dev_words);
     t->mean = sf_alloc(H, sizeof *t->mean);
     t->projection = sf_alloc(k * H, sizeof *t->projection);

@@ -132,7 +132,7 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
         {"characters", o->charcnn.characters, 1, 1 << 20},
         {"tokens", o->bert.tokens, 0, 1 << 20},
         {"bert.layers", o->bert.layers, SAFER_ALL_LAYERS, 9999},
-        {"context", o->context.size, 1, SF_CONTEXT_LARGEST},
+        {"context.size", o->context.size, 1, SF_CONTEXT_LARGEST},
         {"ramp", o->defense.ramp, 0, 100000},
         {"train_vectors", o->defense.train_vectors, 0, 1},
     };
