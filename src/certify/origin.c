@@ -79,9 +79,9 @@ void sf_origin_add(json_t **config, int format, const safer_model *model, const 
 /* ------------------------------------------------------------------- reading */
 
 /* The architectures: first those of remote models, then those that see every slot too. */
-static const char *const kinds[] = {"exec", "http",    "callback", "ngram",   "bow",
-                                    "cnn",  "charcnn", "bert",     "context", "sum"};
-enum { REMOTE = 3, WHOLE = 4, KINDS = sizeof kinds / sizeof kinds[0] };
+static const char *const kinds[] = {"exec", "http", "callback", "ngram", "context",
+                                    "bow",  "cnn",  "charcnn",  "bert",  "sum"};
+enum { REMOTE = 3, WHOLE = 5, KINDS = sizeof kinds / sizeof kinds[0] };
 
 static void read_model(sf_origin *out, sf_members *m)
 {
