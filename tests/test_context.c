@@ -1,4 +1,5 @@
-/* The `context` classifier: its worst case against all substitutions, alone and in sums; what it reads; its file. */
+/* The `context` classifier: its worst case against all substitutions, alone and in sums, with texts as they are spoken
+ * and windows that cut them; what it reads; its file. */
 #define _GNU_SOURCE
 #include "base/number.h"
 #include "encoder.h"
@@ -368,8 +369,8 @@ static void sums_are_never_above_the_truth(void **unused)
 
 /* ------------------------------------------------------------------ what is read */
 
-/* An answer does not depend on the texts beside it, nor on what was asked before; nor does an empty text fail, or one with
- * more words than the encoder reads. */
+/* An answer does not depend on the texts beside it, nor on what was asked before; nor does an empty text fail, or one
+ * with more words than the encoder reads. */
 static void answers_depend_on_the_text_alone(void **unused)
 {
     (void)unused;

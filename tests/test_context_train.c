@@ -100,8 +100,8 @@ static void gradients_are_right(void **unused)
     assert_true(checked > 1000);
 }
 
-/* With three classes every lead moves two outputs, one after the other: small steps go down the loss as the gradient says,
- * and what is not learned stays. */
+/* With three classes every lead moves two outputs, one after the other: small steps go down the loss as the gradient
+ * says, and what is not learned stays. */
 static void steps_go_down(void **unused)
 {
     (void)unused;

@@ -28,8 +28,8 @@ void sf_ibp_scratch_free(sf_ibp_scratch *scratch);
 /* margins[c] (classes): by how much the target leads class c at least, as the program computes
  * it, for the text and everything that the lexicon's synonyms can make of it. 0 for the target
  * itself; -DBL_MAX where nothing can be said. Those of bow, cnn and context are differences of logits, those
- * of a sum differences of its sums, in units of 1; those of context alone are the worst case itself. The model must pass sf_ibp_check; `answered` is
- * its own scratch after it has answered this very text. */
+ * of a sum differences of its sums, in units of 1; those of context alone are the worst case itself. The model must
+ * pass sf_ibp_check; `answered` is its own scratch after it has answered this very text. */
 safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon,
                             const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
                             safer_error *error);

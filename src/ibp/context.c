@@ -1,26 +1,27 @@
 /* The worst case of a `context` model (model/context_sum.h), exactly.
  *
- * Theorem. Let X be a text of N words and X' any text that exchanges words of X for synonyms of the model's lexicon. Let
- * v_c(x, i) be the whole number that sf_context_word gives class c for word x in the place of word i of X, and b_c that of
- * its bias. Then what the program adds up for class c when it is asked about X' is
+ * Theorem. Let X be a text of N words and X' any text that exchanges words of X for synonyms of the model's lexicon.
+ * Let v_c(x, i) be the whole number that sf_context_word gives class c for word x in the place of word i of X, and b_c
+ * that of its bias. Then what the program adds up for class c when it is asked about X' is
  *
  *     T_c(X') = b_c + v_c(x'_1, 1) + ... + v_c(x'_N, N),
  *
- * without any error, and so the least lead of class y over class c, over all X' in which at most R words are exchanged, is
+ * without any error, and so the least lead of class y over class c, over all X' with at most R words exchanged, is
  *
  *     T_y(X) - T_c(X) + the sum of the R lowest of d_i,
- *     d_i = the least of w(x, i) - w(x_i, i) over x in {x_i} and the synonyms of x_i,   w(x, i) = v_y(x, i) - v_c(x, i).
+ *     d_i = the least of w(x, i) - w(x_i, i) over x in {x_i} and the synonyms of x_i,
+ *     w(x, i) = v_y(x, i) - v_c(x, i).
  *
  * Proof. The lexicon's kernel gives a word and its synonyms one and the same draw (sf_canonical_is, looked at when the
  * model is opened), and the admission rule makes X' have its words in the places of X, in the same patterns of case
- * (text/word.h; opening a lexicon checks it). So word i of X' is drawn and written as word i of X is: the canonical forms,
- * and where words end in them, are equal byte by byte. Contexts are a function of these alone, of one program, whose bits
- * depend on nothing else (model/bert_net.c); so is N. v_c(x, i) is a function of x, the context of word i, N and the
- * model's parameters, computed by one function in one order, here and there (sf_context_word). That is the first claim,
- * since whole numbers are added without error (context_sum.h says why they do not overflow). The number that word i adds to
- * the lead therefore depends on x'_i alone, and an attacker chooses every x'_i freely: to change a set of words lowers the
- * lead by the sum of their d_i at most, and by as much at least, and of all sets of at most R words the one with the R
- * lowest d_i, none of which is above 0, gives the least sum. QED
+ * (text/word.h; opening a lexicon checks it). So word i of X' is drawn and written as word i of X is: the canonical
+ * forms, and where words end in them, are equal byte by byte. Contexts are a function of these alone, of one program,
+ * whose bits depend on nothing else (model/bert_net.c); so is N. v_c(x, i) is a function of x, the context of word i, N
+ * and the model's parameters, computed by one function in one order, here and there (sf_context_word). That is the
+ * first claim, since whole numbers are added without error (context_sum.h says why they do not overflow). The number
+ * that word i adds to the lead therefore depends on x'_i alone, and an attacker chooses every x'_i freely: to change a
+ * set of words lowers the lead by the sum of their d_i at most, and by as much at least, and of all sets of at most R
+ * words the one with the R lowest d_i, none of which is above 0, gives the least sum. QED
  *
  * An answer is the class with the greatest T, the first of equals; a lead above 0 over every other class is therefore a
  * certificate. Leads of two classes are below 2^53 units: as doubles they are exact too. */

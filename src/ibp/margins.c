@@ -15,14 +15,14 @@
  * exchanged: what it says of the text as it is, is what it says of all. Whole numbers add up
  * exactly, and a sum of lower bounds is one.
  *
- * A `context` model, or such a member, has no error to take off: its leads are known exactly (context.c), at every number
- * of changed words. Its logits are whole numbers of 2^-30, and what was said of logits holds for them.
+ * A `context` model, or such a member, has no error to take off: its leads are known exactly (context.c), at every
+ * number of changed words. Its logits are whole numbers of 2^-30, and what was said of logits holds for them.
  *
- * Where every other member adds up over words (bow without a hidden layer, context), so does their weighted sum: what is left
- * of the target's lead when R words change is what the text has, and the R lowest of what each word can take from it,
- * to the least that one of its synonyms gives, all members together. No attack does more, and one does as much. With L
- * such members and W that real number, less the members' errors and that of computing it, the whole numbers
- * lead by W - L (1 + 1/16) at least; as each term of W is off by 1/16 at most where it underflows, by
+ * Where every other member adds up over words (bow without a hidden layer, context), so does their weighted sum: what
+ * is left of the target's lead when R words change is what the text has, and the R lowest of what each word can take
+ * from it, to the least that one of its synonyms gives, all members together. No attack does more, and one does as
+ * much. With L such members and W that real number, less the members' errors and that of computing it, the whole
+ * numbers lead by W - L (1 + 1/16) at least; as each term of W is off by 1/16 at most where it underflows, by
  * floor(W) - L - floor(L / 8). */
 #include "ibp/bounds.h"
 

@@ -39,13 +39,13 @@ typedef struct sf_ibp_lead {
 sf_ibp_lead sf_ibp_network_lead(double *values, const sf_cnn_net *net, const sf_ibp_choices *text, size_t y, size_t c,
                                 double factor, sf_ibp_network_scratch *scratch);
 
-/* Of a `context` model, in its whole numbers and exactly (context.c has the theorem): the lead of class y over class c in
- * the text whose every word is the first of its choices, and in *least the least lead of all texts that choices make.
- * drops (count), unless it is NULL: by how much each word can lower it, 0 or less. */
+/* Of a `context` model, in its whole numbers and exactly (context.c has the theorem): the lead of class y over class c
+ * in the text whose every word is the first of its choices, and in *least the least lead of all texts that choices
+ * make. drops (count), unless it is NULL: by how much each word can lower it, 0 or less. */
 int64_t sf_ibp_context_lead(int64_t *least, int64_t *drops, const sf_context_sum *sum, sf_contexts contexts,
                             const sf_ibp_choices *text, size_t y, size_t c);
 
-/* Adds to values[j] what ids[j] gives class y over class c, times the factor; as sf_ibp_network_lead, without an error. */
+/* Adds to values[j] what ids[j] gives class y over class c, times the factor: sf_ibp_network_lead, without an error. */
 sf_ibp_lead sf_ibp_context_values(double *values, const sf_context_sum *sum, sf_contexts contexts,
                                   const sf_ibp_choices *text, size_t y, size_t c, double factor);
 

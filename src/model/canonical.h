@@ -12,8 +12,8 @@ int sf_canonical_is(const safer_lexicon *lexicon);
 /* Whether two lexicons are one, byte by byte: proofs rest on it. */
 int sf_canonical_same(const safer_lexicon *a, const safer_lexicon *b);
 
-/* Appends the canonical form of a text that was read with such a lexicon, and where each of its words ends there, counted
- * from where the form begins: ends (words). 0, or -1 when memory is out. */
+/* Appends the canonical form of a text that was read with such a lexicon, and where each of its words ends there,
+ * counted from where the form begins: ends (words). 0, or -1 when memory is out. */
 int sf_canonical_render(sf_buffer *out, size_t *ends, const sf_slots *slots, const safer_lexicon *lexicon);
 
 #endif

@@ -1,8 +1,8 @@
 /* The `context` classifier: answering. context.h says what it is, context_text.c how texts are read and encoded, and
  * ibp/margins.c bounds it.
  *
- * Attacks and searches ask about many forms of one text, all of which have the same canonical form: the last one and its
- * contexts are kept, and the encoder runs once for all. */
+ * Attacks and searches ask about many forms of one text, all of which have the same canonical form: the last one and
+ * its contexts are kept, and the encoder runs once for all. */
 #include "model/context.h"
 
 #include "base/elementary.h"
@@ -24,7 +24,7 @@ void sf_context_layout_make(sf_context_layout *out, size_t classes, size_t vocab
     *out = l;
 }
 
-/* In units, cut before it is divided. What is no number, which finite parameters cannot make, would be the least one. */
+/* In units, cut before it is divided. What is no number, which finite parameters never give, is the least one. */
 static int64_t whole(double value, double words)
 {
     const double most = value < SF_CONTEXT_MOST ? value : SF_CONTEXT_MOST,

@@ -1,7 +1,7 @@
 /* The `context` classifier: its file, which has all that an answer depends on.
  *
- * Safetensors; metadata arch, labels and trained_with as in all model files, and of the encoder config and its tokenizer
- * as in bert_file.c. Tensors: those of the encoder, without a pooler or a classifier, and
+ * Safetensors; metadata arch, labels and trained_with as in all model files, and of the encoder config and its
+ * tokenizer as in bert_file.c. Tensors: those of the encoder, without a pooler or a classifier, and
  *
  *   context.lexicon     U8   a .lex file, byte by byte; its kernel gives every text one form (`representative`)
  *   context.vocabulary  U8   every word followed by a newline; word k has number k + 1, 0 is every other word

@@ -5,9 +5,9 @@
  * context, and no other word's number. So the worst case over all choices of synonyms is a minimum for every word, and
  * over R of them the R lowest of what each can take.
  *
- *   - The text is read with the model's lexicon; an encoder reads its canonical form word by word. Part i is what stands
- *     from the end of word i-1 to the end of word i, the last part what follows the last word; their pieces are put
- *     together, as many as the encoder reads of a text.
+ *   - The text is read with the model's lexicon; an encoder reads its canonical form word by word. Part i is what
+ *     stands from the end of word i-1 to the end of word i, the last part what follows the last word; their pieces are
+ *     put together, as many as the encoder reads of a text.
  *   - h_i is the mean of the last layer's vectors of part i, and g_i = projection (h_i - mean) the context of word i:
  *     `size` numbers. A word without a piece that is read has none: 0.
  *   - Word x in context g gives output o the number

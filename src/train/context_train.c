@@ -9,9 +9,10 @@
  *   3. Epochs, text by text (context_step.h). In the first two thirds words, `common` and biases are learned, which are
  *      the same in every context; then what words are in their contexts joins.
  *
- * After every epoch the share of dev texts whose certificate is for any number of changed words is measured, exactly, by
- * the functions that certify uses (ibp/context.c); the best epoch of all is kept. The rest is a course (train/course.h).
- * The same for any number of threads: contexts depend on nothing but their text, and learning is one thread's. */
+ * After every epoch the share of dev texts whose certificate is for any number of changed words is measured, exactly,
+ * by the functions that certify uses (ibp/context.c); the best epoch of all is kept. The rest is a course
+ * (train/course.h). The same for any number of threads: contexts depend on nothing but their text, and learning is one
+ * thread's. */
 #include "train/context_step.h"
 
 #include "base/memory.h"

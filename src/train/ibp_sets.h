@@ -1,5 +1,5 @@
-/* Synonym sets: what training by bounds makes of texts. A text is a list of items: an item below the vocabulary's size is
- * a word that stays; item vocabulary + k may be any word of set k, whose first is the word itself. */
+/* Synonym sets: what training by bounds makes of texts. A text is a list of items: an item below the vocabulary's size
+ * is a word that stays; item vocabulary + k may be any word of set k, whose first is the word itself. */
 #ifndef SF_TRAIN_IBP_SETS_H
 #define SF_TRAIN_IBP_SETS_H
 
