@@ -6,8 +6,9 @@
 
 #include <math.h>
 
-/* Parts of the rate. A bias counts for a whole text, `common` for all of its words. */
-static const double BIAS_RATE = 1.0 / 64, COMMON_RATE = 1.0 / 64, EACH_RATE = 1.0 / 64;
+/* Parts of the rate. A bias counts for a whole text, `common` for all of its words; what a word is in its context must
+ * not run ahead of what it is in all of them. */
+static const double BIAS_RATE = 1.0 / 64, COMMON_RATE = 1.0 / 256, EACH_RATE = 1.0 / 2048;
 
 struct sf_context_step {
     sf_context_layout layout;
