@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""scripts/fuzz and scripts/soak, scripts/fetch-vectors and scripts/wordnet-pairs, and the end of .ci/run, with commands of
+"""scripts/fuzz and scripts/soak, scripts/fetch-vectors, scripts/wordnet-pairs, scripts/records and the end of .ci/run, with commands of
 ours in place of long ones: test_scripts.py BUILD_DIR. Run by ctest."""
 import hashlib
+import json
+import lzma
 import os
 import pathlib
 import shutil
@@ -89,6 +91,48 @@ class Scripts(unittest.TestCase):
         self.assertIn("another SHA-256 than the pinned one", err)
         for arguments in (("-o",), ("glove",), ("--cache", "")):
             self.assertEqual(self.run_script(script, *arguments)[0], 2)
+
+    # ---------------------------------------------------------------- records
+
+    def test_records(self):
+        """steps in their order, each once, also when one failed before; test texts come last; weights are shared by seeds"""
+        self.put("safer", """#!/usr/bin/env python3
+import json, os, sys
+args = sys.argv[1:]
+with open("asked", "a") as out: out.write(" ".join(args) + "\\n")
+if os.environ.get("BROKEN") in args: sys.exit("safer: broken")
+if "-o" in args:
+    with open(args[args.index("-o") + 1], "w") as out:
+        out.write(open(args[args.index("--model") + 1]).read() if args[:2] == ["model", "fit"] else "made")
+print("violations   0")
+""")
+        self.put("scripts/records", (ROOT / "scripts/records").read_text())
+        self.put("tools/check-certificates", "print('all hold')")
+        data = {"imdb_train.tsv": "a\t0\tone\nb\t1\ttwo\n", "jia_imdb_train_files.txt": "a.txt\n", "jia_imdb_dev_files.txt": "b.txt\n"}
+        for name, text in data.items():
+            self.put(f"data/{name}.xz", "")
+            (self.folder / f"data/{name}.xz").write_bytes(lzma.compress(text.encode()))
+        self.put("out/adapted.hard.safetensors", "encoder")
+        command = ("scripts/records", "--data", "data", "--encoder", "gte.safetensors", "-o", "out", "hard")
+        code, out, err = self.run_script(*command, SAFER="./safer", BROKEN="exact")
+        self.assertEqual(code, 1, out)
+        self.assertIn("hard.20.exact.safetensors\tfailed: safer: broken", out)
+        self.assertIn("not made: hard.fitted.json", err)
+        asked = (self.folder / "asked").read_text()
+        self.assertNotIn("imdb_test.tsv.xz", asked.split("lexicon import", 1)[1].split("\n", 1)[1])
+        code, out, err = self.run_script(*command, SAFER="./safer")
+        self.assertEqual((code, err), (0, ""), out)
+        asked = (self.folder / "asked").read_text().splitlines()
+        self.assertEqual(sum("hard.20.ngram" in line and line.startswith("train") for line in asked), 1)
+        self.assertEqual([line.split()[0] for line in asked if "imdb_test" in line and not line.startswith("lexicon")], ["certify", "certify", "attack"])
+        self.assertEqual((self.folder / "out/train.tsv").read_text(), "a\t0\tone\n")
+        members = json.loads((self.folder / "out/hard.25.json").read_text())["members"]
+        weights = {member["model"]: member["weight"] for member in members}
+        self.assertEqual([weights[f"hard.25.{name}.safetensors"] for name in ("right.1", "right.2", "left.3", "left.4", "ngram")], [.5, .5, .5, .5, 1])
+        self.assertEqual({member["model"] for member in members if "canonical" in member}, {f"hard.25.{name}.safetensors" for name in
+                                                                                           ("right.1", "right.2", "left.3", "left.4", "ngram")})
+        self.assertEqual(self.run_script(*command, SAFER="./safer"), (0, "", ""))
+        self.assertEqual(self.run_script(*command, "easy")[0], 2)
 
     # ------------------------------------------------------------------- fuzz
 
