@@ -17,6 +17,7 @@ static const struct {
     {"bert.layers", "train-layers"},
     {"bert.truncation_side", "truncation-side"},
     {"charcnn.size", "size"},
+    {"context.size", "context"},
     {"crew", "mpi"},
     {"crew.timeout", "mpi-timeout"},
     {"deletion", "delete"},

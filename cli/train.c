@@ -145,7 +145,8 @@ static void print_results(const request *r, const safer_train_report *report, co
         return;
     }
     print_choice(choice);
-    const char *dev = o->defense.kind ? "dev texts certified" : "dev accuracy";
+    const int bounds = o->defense.kind || o->arch == SAFER_ARCH_CONTEXT;
+    const char *dev = bounds ? "dev texts certified" : "dev accuracy";
     if (o->seeds > 1)
         printf("trained %s on %s (%s %s) with the seeds %llu to %llu: %s %s %s%%\n"
                "%s parameters, %.1f s, %s %s/s\n",
@@ -246,10 +247,10 @@ static int run(void *from, char **arguments, size_t count)
 const cli_verb cli_train = {
     .name = "train",
     .brief = "train a classifier on texts drawn from a lexicon's kernel",
-    .usage = "--data D [--lexicon L] [--arch auto|ngram|bow|cnn|charcnn|bert] [options] -o MODEL",
+    .usage = "--data D [--lexicon L] [--arch auto|ngram|bow|cnn|charcnn|bert|context] [options] -o MODEL",
     .summary = "Trains a classifier. With a lexicon, on texts drawn afresh from its kernel, which is\n"
                "what the smoothed classifier will ask; without, on the texts as they are. With --defense,\n"
-               "on the texts as they are and on bounds of the worst that their synonyms can do.",
+               "on the texts as they are and on bounds of the worst that their synonyms can do; context too.",
     .examples = "  safer train --data train.tsv --lexicon imdb.lex -o ngram.safetensors\n"
                 "  safer train --data train.tsv --lexicon imdb.lex --vectors glove.6B.100d.txt -o best.safetensors\n"
                 "  safer train --arch cnn --data train.tsv --dev dev.tsv --lexicon imdb.lex \\\n"
@@ -257,7 +258,9 @@ const cli_verb cli_train = {
                 "  safer train --arch bert --encoder gte-small.safetensors --train-layers all --data train.tsv \\\n"
                 "      --lexicon imdb.lex -o bert.safetensors\n"
                 "  safer train --arch cnn --defense ibp-jia --data train.tsv --dev dev.tsv --lexicon imdb.lex \\\n"
-                "      --vectors glove.6B.100d.txt -o ibp.safetensors\n",
+                "      --vectors glove.6B.100d.txt -o ibp.safetensors\n"
+                "  safer train --arch context --encoder bert.safetensors --data train.tsv --dev dev.tsv \\\n"
+                "      --lexicon rep.lex -o context.safetensors\n",
     .request_size = sizeof(request),
     .list = list,
     .run = run,

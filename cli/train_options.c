@@ -32,23 +32,24 @@ void cli_arch_missing(const cli_verb *verb)
 static void course_options(cli_options *options, cli_train_flags *t)
 {
     safer_train_options *o = &t->options;
-    cli_add_heading(options, "bow, cnn, charcnn and bert; defaults in this order");
-    cli_add_real(options, "dropout", &o->course.dropout, "P", "share of units dropped (0.2, 0.2, 0.5, 0.1)");
+    cli_add_heading(options, "bow, cnn, charcnn and bert; defaults in this order; and context");
+    cli_add_real(options, "dropout", &o->course.dropout, "P",
+                 "share of units dropped; of what words are in context (0.2, 0.2, 0.5, 0.1; context 0.5)");
     cli_add_real(options, "rate", &o->course.rate, "R",
-                 "learning rate of Adam (0.001; charcnn 0.002; bert 0.00006, its head alone 0.001)");
+                 "learning rate of Adam (0.001; charcnn 0.002; bert 0.00006, its head alone 0.001; context 2)");
     cli_add_real(options, "decay", &o->course.decay, "W",
-                 "weight decay (0.0001, 0.0001, 0.1, 0.01; bert's head alone 0.3)");
+                 "weight decay (0.0001, 0.0001, 0.1, 0.01; bert's head alone 0.3; context 0.00001)");
     cli_add_real(options, "clip", &o->course.clip, "C", "charcnn, bert: the gradient's length at most, 0 for any (1)");
     cli_add_real(options, "warmup", &o->course.warmup, "S",
                  "charcnn, bert: share of steps in which the rate rises, then it falls (0.1)");
     cli_add_int(options, "batch", &o->course.batch, "N", "texts per step (32, 32, 128, 32)");
-    cli_add_int(options, "epochs", &o->course.epochs, "N", "at most (10, 10, 30, 3; bert's head alone 20)");
+    cli_add_int(options, "epochs", &o->course.epochs, "N", "at most (10, 10, 30, 3; bert's head alone 20; context 12)");
     cli_add_int(options, "patience", &o->course.patience, "N",
                 "epochs without a better dev accuracy before stopping (3, 3, never, never; 0: never)");
     cli_add_choice(options, "pool", &t->pool, pools, "HOW",
                    "bow, cnn: mean or max over the words (mean); bert: mean or cls (the encoder's)");
     cli_add_choice(options, "precision", &t->precision, cli_precisions, "TYPE",
-                   "charcnn, bert: products in {choices} ({default})");
+                   "charcnn, bert, context: products in {choices} ({default})");
     cli_add_string(options, "device", &o->device, "NAME",
                    "charcnn, bert: where it is trained: cpu, cuda (the first GPU), cuda:N or auto (cpu)");
 }
@@ -65,7 +66,8 @@ static void word_options(cli_options *options, safer_train_options *o)
     cli_add_int(options, "hidden", &o->cnn.hidden, "N", "units before the output, 0 for none (default {default})");
     cli_add_int(options, "max-words", &o->cnn.max_words, "N",
                 "read only the first N words of a text (default {default}: all)");
-    cli_add_int(options, "min-count", &o->cnn.min_count, "N", "words seen less often are unknown (default {default})");
+    cli_add_int(options, "min-count", &o->cnn.min_count, "N",
+                "context too: words seen less often are unknown (default {default})");
     cli_add_flag(options, "freeze", &o->cnn.freeze, "do not train the word vectors");
 }
 
@@ -80,15 +82,16 @@ void cli_train_options(cli_options *options, cli_train_flags *t)
     cli_add_heading(options, "charcnn");
     cli_add_int(options, "characters", &o->charcnn.characters, "N", "read of a text (default {default})");
     cli_add_choice(options, "size", &t->size, sizes, "SIZE", "{choices} (default {default})");
-    cli_add_heading(options, "bert");
+    cli_add_heading(options, "bert and context");
     cli_add_path(options, "encoder", &o->bert.encoder, "MODEL",
                  "what to start from: a converted encoder, a HuggingFace folder, a trained model");
     cli_add_string(options, "train-layers", &t->layers, "N|all",
-                   "train so many layers from the top (default 0: the head alone)");
+                   "bert: train so many layers from the top (default 0: the head alone)");
     cli_add_int(options, "tokens", &o->bert.tokens, "N",
                 "word pieces read of a text (default: what the encoder takes, at most 512)");
     cli_add_choice(options, "truncation-side", &t->truncation_side, sides, "SIDE",
                    "what is cut off of longer texts: {choices} (default: the encoder's)");
+    cli_add_int(options, "context", &o->context.size, "K", "context: numbers of a word's context (default {default})");
 }
 
 void cli_defense_options(cli_options *options, cli_train_flags *t)
@@ -98,7 +101,7 @@ void cli_defense_options(cli_options *options, cli_train_flags *t)
     cli_add_choice(options, "defense", &t->defense, defenses, "NAME",
                    "ibp-jia or ibp-huang: 60 epochs, clip 0.25; exact: bow without a hidden layer, 12 epochs, rate 2");
     cli_add_real(options, "kappa", &o->defense.kappa, "K",
-                 "weight of the worst case in the loss, in the end (default 0.8; exact 1)");
+                 "weight of the worst case in the loss, in the end; context 1 (default 0.8; exact 1)");
     cli_add_int(options, "ramp", &o->defense.ramp, "N",
                 "epochs in which it and the intervals grow (default: two thirds of all; exact 0)");
     cli_add_flag(options, "train-vectors", &o->defense.train_vectors,

@@ -9,6 +9,7 @@ import itertools
 import json
 import math
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -24,6 +25,7 @@ SYNONYMS = {"good": ["great", "fine"], "bad": ["awful", "poor"], "film": ["movie
 GOOD, BAD = ("good", "great", "fine"), ("bad", "awful", "poor")
 OTHER = ("film", "movie", "plot", "story", "the", "was", "of", "it", "zest")
 KINDS = [(defense, arch) for defense in ("ibp-jia", "ibp-huang") for arch in ("cnn", "bow")] + [("exact", "bow")]
+ENCODER = pathlib.Path(__file__).resolve().parent / "golden/encoders/roberta"
 SMALL = ("--dim", 8, "--filters", 8, "--hidden", 8, "--epochs", 8, "--rate", 0.01, "--batch", 8, "--min-count", 1)
 
 
@@ -48,6 +50,8 @@ def make_files():
         must("train", "--defense", defense, "--arch", arch, "--data", "train.tsv", "--lexicon", "s.lex", *SMALL,
              "-o", f"{defense}-{arch}.model")
     must("train", "--arch", "ngram", "--data", "train.tsv", "--lexicon", "s.lex", "--bits", 10, "-o", "n.model")
+    must("train", "--arch", "context", "--encoder", ENCODER, "--context", 4, "--epochs", 6, "--data", "train.tsv", "--lexicon", "s.lex",
+         "--min-count", 1, "-o", "context.model")
     write("sum.json", json.dumps({"arch": "sum", "members": [{"model": "exact-bow.model", "weight": 0.5}, {"model": "ibp-jia-cnn.model"},
                                                              {"model": "n.model", "weight": 0.2, "canonical": "s.lex"}]}))
 
@@ -63,10 +67,12 @@ def sets():
 
 
 def variants(text):
-    """Every text that an attacker can make of this one."""
-    words, choices = re.findall(r"[A-Za-z]+", text), sets()
-    for choice in itertools.product(*(choices.get(word.lower(), [word]) for word in words)):
-        yield " ".join(choice)
+    """Every text that an attacker can make of this one: what takes a word's place is written as it is."""
+    parts, choices = re.split(r"([A-Za-z]+)", text), sets()
+    words = parts[1::2]
+    for choice in itertools.product(*(choices.get(word.lower(), [word.lower()]) for word in words)):
+        made = [other.capitalize() if own[0].isupper() else other for own, other in zip(words, choice)]
+        yield "".join(part for both in zip(parts[::2], [*made, ""]) for part in both)
 
 
 class Bounds(Case):
@@ -126,7 +132,7 @@ class Bounds(Case):
 
     def test_exhaustive(self):
         """every certified text keeps its answer under every substitution"""
-        for model, arch in [(f"{defense}-{arch}.model", arch) for defense, arch in KINDS] + [("sum.json", "sum")]:
+        for model, arch in [(f"{defense}-{arch}.model", arch) for defense, arch in KINDS] + [("sum.json", "sum"), ("context.model", "context")]:
             done = self.certify(model, f"{model}.jsonl", "--json")
             self.assertEqual(done.code, DONE, done)
             summary = json.loads(done.out)
@@ -139,7 +145,7 @@ class Bounds(Case):
             texts, answers = [], []
             for row, record in zip(self.rows(), found):
                 adds = config.get("additive", False)
-                self.assertEqual(adds, model == "exact-bow.model")
+                self.assertEqual(adds, model in ("exact-bow.model", "context.model"))
                 self.assertTrue(adds or record["radius"] == ("all" if record["certified"] else "0"))
                 self.assertEqual(record["certified"], all(m > 0 for m in record["margins"].values()))
                 self.assertEqual(record["target"], row[1])
@@ -151,6 +157,36 @@ class Bounds(Case):
             self.assertGreater(len(texts), 200)
             self.assertLess(summary["certified_accuracy"], 1)
             self.assertEqual(self.classify(model, texts), answers)
+
+    def test_context(self):
+        """words in context: certified, verified, attacked, answered and summed up as other models that add up"""
+        with_model = ("--model", "context.model", "--lexicon", "s.lex", "--data", "test.tsv")
+        self.assertEqual(self.certify("context.model", "context.jsonl", "--radius", 2).code, DONE)
+        config, found = read_run("context.jsonl")
+        self.assertTrue(config["additive"] and config["model"]["arithmetic"])
+        self.assertTrue(all(r["slots"] == r["visible"] for r in found))
+        self.ok(run("verify", "context.jsonl"))
+        self.assertIn("the model gives the same again", self.ok(run("verify", "context.jsonl", *with_model)))
+        attacked = run("attack", "--against", "context.jsonl", *with_model, "--json")
+        self.assertEqual(json.loads(attacked.out)["violations"], 0)
+        write("with-context.json", json.dumps({"arch": "sum", "members": [{"model": "context.model", "weight": 2}, {"model": "exact-bow.model"},
+                                                                          {"model": "n.model", "weight": 0.2, "canonical": "s.lex"}]}))
+        self.ok(run("model", "fit", "--model", "with-context.json", "--data", "train.tsv", "--lexicon", "s.lex", "--bounds", "-o", "fitted-context.json"))
+        self.ok(self.certify("with-context.json", "with-context.jsonl"))
+        self.assertTrue(read_run("with-context.jsonl")[0]["additive"])
+        self.assertIn("context", self.ok(run("model", "show", "context.model")))
+        must("lexicon", "import", "--table", "table.tsv", "--kernel", "component", "-o", "component.lex")
+        done = run("certify", "--method", "ibp", "--model", "context.model", "--lexicon", "component.lex", "--data", "test.tsv", "-o", "none.jsonl")
+        self.assertEqual(done.code, USAGE)
+        self.assertIn("another lexicon, its own", done.err)
+        train = ("train", "--arch", "context", "--data", "train.tsv", "-o", "none.model", "--encoder", ENCODER)
+        for words, more in (("--lexicon is not given", ()), ("needs one with the kernel representative", ("--lexicon", "component.lex")),
+                            ("--context is 0; it must be from 1 to 256", ("--lexicon", "s.lex", "--context", 0)),
+                            ("context is trained on the CPU alone", ("--lexicon", "s.lex", "--device", "cuda"))):
+            done = run(*train, *more)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn(words, done.err)
+        self.assertFalse(exists("none.model"))
 
     def test_curve(self):
         """where words add up there is a radius: within it no exchange changes the answer, one more does"""
@@ -166,7 +202,7 @@ class Bounds(Case):
             radius = math.inf if record["radius"] == "all" else int(record["radius"])
             words, made = re.findall(r"[A-Za-z]+", row[2]), []
             for text in variants(row[2]):
-                changes = sum(a.lower() != b.lower() for a, b in zip(words, text.split()))
+                changes = sum(a.lower() != b.lower() for a, b in zip(words, re.findall(r"[A-Za-z]+", text)))
                 made.append((text, changes))
             texts += [text for text, _ in made]
             answers += [(record, changes, radius) for _, changes in made]
@@ -350,7 +386,7 @@ class Bounds(Case):
         """wrong options and models: one line that names them, and no file"""
         done = self.certify("n.model", "none.jsonl")
         self.assertEqual(done.code, USAGE)
-        self.assertIn("bow or cnn, or a sum; this one is ngram", done.err)
+        self.assertIn("bow, cnn or context, or a sum; this one is ngram", done.err)
         for option in (("--n", 100), ("--n0", 10), ("--delta", 0.1), ("--alpha", 0.1), ("--family-wise",)):
             done = self.certify("ibp-jia-cnn.model", "none.jsonl", *option)
             self.assertEqual(done.code, USAGE, done)

@@ -64,7 +64,7 @@ class Choices(Case):
 
     def test_configurations(self):
         """the same names in a configuration of compare: another is refused with its place and the list"""
-        for part, words in (('"arch": "gpt"', 'models.m.arch is "gpt": ngram, bow, cnn, charcnn or bert'),
+        for part, words in (('"arch": "gpt"', 'models.m.arch is "gpt": ngram, bow, cnn, charcnn, bert or context'),
                             ('"arch": "bow", "pool": "sum"', 'models.m.pool is "sum": mean, max or cls')):
             write("c.json", '{"data": {"d": {"train": "train.tsv", "test": "train.tsv", "lexicon": "s.lex"}}, "models": {"m": {%s}},'
                   ' "defenses": {"k": {"kernel": "component"}}}' % part)

@@ -227,7 +227,7 @@ static void names(void **unused)
     assert_named(safer_export, 4);
     assert_named(safer_precision, 3);
     assert_named(safer_profile, 4);
-    assert_named(safer_arch, 5);
+    assert_named(safer_arch, 6);
     assert_named(safer_pool, 4);
     assert_named(safer_defense, 4);
     assert_named(safer_charcnn_size, 2);

@@ -472,7 +472,7 @@ static void bad_files_are_refused(void **unused)
         const char *words;
     } cases[] = {
         {{.arch = ""}, "no \"arch\""},
-        {{.arch = "gpt"}, "architecture \"gpt\"; ngram, bow, cnn, charcnn and bert can be opened"},
+        {{.arch = "gpt"}, "architecture \"gpt\"; ngram, bow, cnn, charcnn, bert and context can be opened"},
         {{.labels = ""}, "no \"labels\""},
         {{.labels = "{"}, "\"labels\" must be a JSON list"},
         {{.labels = "[\"a\"]"}, "at least two names"},
@@ -638,7 +638,7 @@ static void bad_options_are_named(void **unused)
         change; \
         assert_fails(safer_train(path, &o, NULL, &error), SAFER_INVALID, words); \
     } while (0)
-    REFUSED(o.arch = (safer_arch)5, "arch: unknown");
+    REFUSED(o.arch = (safer_arch)6, "arch: unknown");
     REFUSED(o.train = NULL, "train is not given");
     REFUSED(o.ngram.order = 0, "ngram.order is 0; it must be from 1 to 8");
     REFUSED(o.ngram.order = 9, "ngram.order is 9");

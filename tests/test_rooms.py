@@ -22,6 +22,7 @@ PLUGINS = {"cuda": {"nn/device.h", "nn/encoder.h", "base/error.h"},
            "mpi": {"run/transport.h", "base/error.h"}}
 # Headers that show how something is made inside: the rooms that may look.
 INSIDE = {"model/cnn.h": "model ibp train", "model/bert.h": "model train", "model/ngram.h": "model train",
+          "model/context.h": "model train", "model/context_sum.h": "model ibp train",
           "ibp/network.h": "ibp train"}
 # Functions of libm that need not round correctly (sqrt, fma, floor, ldexp and their like must), and who may call them:
 # rooms whose results no record holds, and the file with the loss of training. All others have base/elementary.h.

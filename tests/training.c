@@ -260,12 +260,12 @@ done:
 const char *spoil(const char *path, const char *name, spoiling how, const char *value)
 {
     safer_error error = {0};
-    static const char *const keys[] = {"arch", "config", "labels", "trained_with"};
+    static const char *const keys[] = {"arch", "config", "labels", "trained_with", "vocabulary", "tokenizer"};
     sf_safetensors *file = NULL;
     sf_tensor tensors[64];
     sf_metadata metadata[COUNT(keys)];
     float *copy = NULL;
-    size_t count = 0, found = 0;
+    size_t count = 0, found = 0, described = 0;
     const char *out = temporary("spoiled.safetensors");
     assert_ok(sf_safetensors_open(&file, path, &error));
     assert_true(sf_safetensors_count(file) <= COUNT(tensors));
@@ -287,11 +287,12 @@ const char *spoil(const char *path, const char *name, spoiling how, const char *
     }
     for (size_t i = 0; i < COUNT(keys); i++) {
         const int here = how == METADATA && strcmp(keys[i], name) == 0;
-        metadata[i] = (sf_metadata){keys[i], here ? value : sf_safetensors_metadata(file, keys[i])};
+        const char *own = here ? value : sf_safetensors_metadata(file, keys[i]);
+        if (own) metadata[described++] = (sf_metadata){keys[i], own};
         found += (size_t)here;
     }
     assert_int_equal(found, 1);
-    assert_ok(sf_safetensors_write(out, tensors, count, metadata, COUNT(keys), &error));
+    assert_ok(sf_safetensors_write(out, tensors, count, metadata, described, &error));
     sf_safetensors_free(file);
     free(copy);
     return out;

@@ -177,7 +177,8 @@ static safer_status train(work *w, safer_error *error)
     int done;
     o->train = s->train;
     o->dev = s->dev;
-    o->lexicon = w->smoothing ? w->smoothing : o->defense.kind ? s->lexicon : NULL;
+    const int looks = o->defense.kind || o->arch == SAFER_ARCH_CONTEXT; /* at synonyms, without a draw */
+    o->lexicon = w->smoothing ? w->smoothing : looks ? s->lexicon : NULL;
     w->model_with = json_pack("{s:o, s:o, s:o, s:o, s:I}", "options", w->model_with, "train",
                               json_string(safer_data_sha256(s->train)), "dev",
                               s->dev ? json_string(safer_data_sha256(s->dev)) : json_null(), "lexicon",

@@ -15,9 +15,10 @@ typedef enum safer_arch {
     SAFER_ARCH_BOW,   /* the mean of word vectors */
     SAFER_ARCH_CNN,   /* a convolution over word vectors */
     SAFER_ARCH_CHARCNN,
-    SAFER_ARCH_BERT
+    SAFER_ARCH_BERT,
+    SAFER_ARCH_CONTEXT /* a score for every word in the context of the canonical text; its worst case is exact */
 } safer_arch;
-SAFER_NAMED(safer_arch); /* "ngram", "bow", "cnn", "charcnn", "bert" */
+SAFER_NAMED(safer_arch); /* "ngram", "bow", "cnn", "charcnn", "bert", "context" */
 
 /* How the vectors of a text become one. */
 typedef enum safer_pool {
@@ -64,16 +65,17 @@ typedef struct safer_train_options {
 
     /* The course of training: all but ngram. */
     struct {
-        double dropout;  /* bow, cnn 0.2; charcnn 0.5; bert 0.1 (of the pooled vector) */
-        double rate;     /* Adam's: 0.001; charcnn 0.002; bert 0.00006, and 0.001 for the head alone */
-        double decay;    /* weight decay: 0.0001; charcnn 0.1; bert 0.01, and 0.3 for the head alone */
-        double clip;     /* the gradient's length at most, 0: any; bow, cnn 0; charcnn, bert 1 */
-        double warmup;   /* share of the steps in which the rate rises; then it falls to 0. charcnn, bert: 0.1 */
-        int batch;       /* texts per step; 32, charcnn 128 */
-        int epochs;      /* at most; bow, cnn 10; charcnn 30; bert 3, and 20 for the head alone */
-        int patience;    /* epochs without a better dev accuracy before it stops; 0: any number. bow, cnn 3; else 0 */
-        safer_pool pool; /* bow, cnn, bert */
-        safer_precision precision; /* charcnn, bert: of products; bf16 */
+        double dropout; /* bow, cnn 0.2; charcnn 0.5; bert 0.1 (of the pooled vector); context 0.5 (of what words are in
+                          * their contexts) */
+        double rate;    /* Adam's: 0.001; charcnn 0.002; bert 0.00006, and 0.001 for the head alone; context 2 */
+        double decay;   /* weight decay: 0.0001; charcnn 0.1; bert 0.01, and 0.3 for the head alone; context 0.00001 */
+        double clip;    /* the gradient's length at most, 0: any; bow, cnn 0; charcnn, bert 1 */
+        double warmup;  /* share of the steps in which the rate rises; then it falls to 0. charcnn, bert: 0.1 */
+        int batch;      /* texts per step; 32, charcnn 128 */
+        int epochs;     /* at most; bow, cnn 10; charcnn 30; bert 3, and 20 for the head alone; context 12 */
+        int patience;   /* epochs without a better dev accuracy before it stops; 0: any number. bow, cnn 3; else 0 */
+        safer_pool pool;           /* bow, cnn, bert */
+        safer_precision precision; /* charcnn, bert, context: of products; bf16 */
     } course;
 
     struct {
@@ -90,14 +92,14 @@ typedef struct safer_train_options {
         int filters;         /* cnn: per width; 100 */
         int hidden;          /* units of the layer before the output; 100 */
         int max_words;       /* only the first so many words of a text are read; 0: all */
-        int min_count;       /* words seen less often are unknown; 2 */
+        int min_count;       /* context too: words seen less often are unknown; 2 */
         int freeze;          /* word vectors are not trained */
     } cnn;
 
     /* bow and cnn, trained by bounds */
     struct {
         safer_defense kind; /* ibp: epochs is 60, clip 0.25 and patience 0 by default; exact: 12 epochs at rate 2 */
-        double kappa;       /* weight of the worst case in the loss, in the end; 0.8, exact 1 */
+        double kappa;       /* weight of the worst case in the loss, in the end; 0.8, exact 1, context 1 */
         int ramp;           /* epochs in which that weight and the intervals grow from 0; two thirds of all, exact 0 */
         int train_vectors;  /* classification trains pretrained vectors too; else only triplets do. Without
                              * `vectors` it always does */
@@ -132,6 +134,12 @@ typedef struct safer_train_options {
      * they lie beside it (both.json: both.1.safetensors, ...). Its weights are found on `dev`; without, all are 1. With
      * `resume` models that are there are kept. 1 to SAFER_SUM_MEMBERS; 1 */
     int seeds;
+
+    /* context: besides course (rate, decay, dropout, epochs, batch), defense.kappa, cnn.min_count and, of bert, all but
+     * `layers`. Its lexicon has the kernel representative, and becomes part of the model. */
+    struct {
+        int size; /* numbers of a word's context, at most 256; 16 */
+    } context;
 } safer_train_options;
 
 typedef struct safer_train_report {
@@ -140,7 +148,7 @@ typedef struct safer_train_report {
     int epochs, best_epoch; /* run, and the one that is kept */
     double loss;            /* mean of the last epoch */
     double dev_accuracy;    /* of the kept model on draws of the dev texts (plain text without a lexicon); with a
-                               * defense: the share of dev texts that its bounds certify */
+                               * defense, and of context: the share of dev texts that its bounds certify */
     double seconds, tokens_per_second;
 } safer_train_report; /* of several seeds: parameters and seconds add up, epochs are the most, loss and speed are means,
                        * of the models that were trained now; dev_accuracy is the sum's (without dev the mean) */

@@ -122,7 +122,7 @@ class Model(_Answering):
              device: Optional[str] = None) -> "Model":
         """Opens a model file, a folder with a classifier of the kind of BERT as HuggingFace has
         them (docs/models.md lists which), or a sum of models (a file of JSON). `precision` is "bf16", "f32" or "portable", which has
-        the same bits on every machine: for bert, charcnn and sums with such members. The others are
+        the same bits on every machine: for bert, charcnn, context and sums with such members. The others are
         always portable. `device` is where a bert or charcnn is computed, one of `safer_nlp.devices()`: "cpu",
         "cuda" (all GPUs), "cuda:0" or "auto"; a GPU has an arithmetic of its own, so it goes without `precision`."""
         if precision is not None and device not in (None, "cpu"):
@@ -163,7 +163,7 @@ class Model(_Answering):
 
     @property
     def arch(self) -> str:
-        """"ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http"."""
+        """"ngram", "bow", "cnn", "charcnn", "bert", "context", "sum", "exec", "http"."""
         arch: bytes = library.safer_model_arch(self._pointer)
         return arch.decode()
 

@@ -208,11 +208,15 @@ class TrainBert(Structure):
     _fields_ = [("encoder", c_char_p), ("layers", c_int), ("tokens", c_int), ("truncation_side", c_int)]
 
 
+class TrainContext(Structure):
+    _fields_ = [("size", c_int)]
+
+
 class TrainOptions(Structure):
     _fields_ = [("size", c_size_t), ("arch", c_int), ("train", c_void_p), ("dev", c_void_p), ("lexicon", c_void_p), ("seed", c_uint64),
                 ("threads", c_int), ("resume", c_int), ("progress", Progress), ("course", TrainCourse), ("ngram", TrainNgram),
                 ("cnn", TrainCnn), ("defense", TrainDefense), ("charcnn", TrainCharcnn), ("bert", TrainBert), ("device", c_char_p),
-                ("deletion", Deletion), ("arch_choice", c_char_p), ("seeds", c_int)]
+                ("deletion", Deletion), ("arch_choice", c_char_p), ("seeds", c_int), ("context", TrainContext)]
 
 
 class TrainReport(Structure):

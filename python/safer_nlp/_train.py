@@ -28,7 +28,7 @@ class Training:
     epochs: int
     best_epoch: int  #: the one that is kept
     loss: float  #: mean of the last epoch
-    dev_accuracy: float  #: on draws of the dev texts; with a defense: the share of them that its bounds certify
+    dev_accuracy: float  #: on draws of the dev texts; with a defense, and of context: the share of them that its bounds certify
     seconds: float
     tokens_per_second: float
     arch_choice: Optional[Mapping[str, Any]] = None  #: of "auto": what was tried, or why nothing was
@@ -46,7 +46,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
           defense: Optional[str] = None, kappa: Optional[float] = None, ramp: Optional[int] = None, train_vectors: Optional[bool] = None,
           triplet: Optional[float] = None, margin: Optional[float] = None, characters: Optional[int] = None, size: Optional[str] = None,
           encoder: Optional[Path] = None, train_layers: Union[int, str, None] = None, tokens: Optional[int] = None,
-          truncation_side: Optional[str] = None,
+          truncation_side: Optional[str] = None, context: Optional[int] = None,
           progress: ProgressOption = None) -> Model:
     """Trains a model, writes it to the file `output`, and opens it; what happened is in its `training`.
 
@@ -56,7 +56,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     :param output: the file, written whole or not at all; beside it, while training, a checkpoint, which `resume` continues
     :param texts: texts, or :class:`safer_nlp.Data` or a table, which have their labels with them
     :param labels: a label for each
-    :param arch: "ngram", "bow", "cnn", "charcnn", "bert" or "auto": n-grams, or, with `vectors` and a lexicon, what certifies
+    :param arch: "ngram", "bow", "cnn", "charcnn", "bert", "context" or "auto": n-grams, or, with `vectors` and a lexicon, what certifies
         most of "ngram", "bow" and "cnn" in a trial on these texts
     :param dev: texts and labels that choose the epoch; default: every 10th text of each class
     :param seeds: above 1: so many models, with the seeds from `seed` on; `output` is then their sum, a file of JSON, with
@@ -65,9 +65,10 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     :param delete: draws delete words, numbers and marks so often, as in :func:`certify`
     :param groups: a draw keeps one of so many groups of words, other ones in every draw, as in :func:`certify`
     :param defense: of bow and cnn: "ibp-jia", "ibp-huang" or "exact", for certificates of the method "ibp"
-    :param encoder: of bert: what to start from
+    :param encoder: of bert and context: what to start from
     :param train_layers: of bert: how many from the top, or "all"
-    :param truncation_side: of bert: "left" reads the end of texts with too many pieces, "right" their beginning
+    :param truncation_side: of bert and context: "left" reads the end of texts with too many pieces, "right" their beginning
+    :param context: of context: numbers of a word's context
     """
     o = default_options("train", c.TrainOptions)
     if not 0 <= seed < 2**63:
@@ -88,6 +89,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     _set(o.charcnn, characters=characters, size=None if size is None else choice("charcnn_size", size))
     _set(o.bert, encoder=encoder, layers=_layers(train_layers), tokens=tokens,
          truncation_side=None if truncation_side is None else choice("truncation_side", truncation_side))
+    _set(o.context, size=context)
     report, found = c.TrainReport(), c.Choice()
     with _labelled("texts", texts, labels) as rows:
         held = None if dev is None else _labelled("dev", *((dev, None) if isinstance(dev, Data) else dev))

@@ -54,7 +54,7 @@ NAMED(safer_export, "export", "synonyms", "kernel", "overlap", "cuts");
 NAMED(safer_doubt, "doubt", "function word", "antonyms", "part of speech", "distant");
 NAMED(safer_precision, "precision", "bf16", "f32", "portable");
 NAMED(safer_profile, "profile", "json", "kserve", "tei", "openai");
-NAMED(safer_arch, "arch", "ngram", "bow", "cnn", "charcnn", "bert");
+NAMED(safer_arch, "arch", "ngram", "bow", "cnn", "charcnn", "bert", "context");
 NAMED(safer_pool, "pool", "default", "mean", "max", "cls");
 NAMED(safer_defense, "defense", "none", "ibp-jia", "ibp-huang", "exact");
 NAMED(safer_truncation_side, "bert.truncation_side", "default", "left", "right");

@@ -79,8 +79,9 @@ void sf_origin_add(json_t **config, int format, const safer_model *model, const 
 /* ------------------------------------------------------------------- reading */
 
 /* The architectures: first those of remote models, then those that see every slot too. */
-static const char *const kinds[] = {"exec", "http", "callback", "ngram", "bow", "cnn", "charcnn", "bert", "sum"};
-enum { REMOTE = 3, WHOLE = 4, KINDS = sizeof kinds / sizeof kinds[0] };
+static const char *const kinds[] = {"exec", "http", "callback", "ngram", "context",
+                                    "bow",  "cnn",  "charcnn",  "bert",  "sum"};
+enum { REMOTE = 3, WHOLE = 5, KINDS = sizeof kinds / sizeof kinds[0] };
 
 static void read_model(sf_origin *out, sf_members *m)
 {
@@ -92,7 +93,7 @@ static void read_model(sf_origin *out, sf_members *m)
     out->remote = kind < REMOTE;
     out->whole = kind < WHOLE;
     if (kind == KINDS)
-        sf_member_refuse(&model, "arch", "one of ngram, bow, cnn, charcnn, bert, sum, exec, http, callback");
+        sf_member_refuse(&model, "arch", "one of ngram, bow, cnn, charcnn, bert, context, sum, exec, http, callback");
     const json_t *random = out->remote ? sf_member_optional(&model, "random") : NULL;
     if (random && !json_is_true(random)) sf_member_refuse(&model, "random", "true, or missing");
     out->random = random != NULL;

@@ -10,12 +10,12 @@
 #include "draw/slots.h"
 #include "lexicon/lexicon.h"
 
-/* SAFER_INVALID for a model that cannot be looked into: it must be bow or cnn, or a sum of such
- * and of members that read the text in the canonical form of this very lexicon. */
+/* SAFER_INVALID for a model that cannot be looked into: it must be bow or cnn, or context with this very lexicon, or a
+ * sum of such and of members that read the text in the canonical form of this very lexicon. */
 safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon, safer_error *error);
 
 /* Whether what substitutions change in such a model adds up over words, so that its worst case is known for every
- * number of changed words: bow without a hidden layer, and sums of such and of canonical members. */
+ * number of changed words: bow without a hidden layer, context, and sums of such and of canonical members. */
 int sf_ibp_adds(const safer_model *model);
 
 /* How many of the slots, from the first on, a model that passes sf_ibp_check can see. */
@@ -27,9 +27,9 @@ void sf_ibp_scratch_free(sf_ibp_scratch *scratch);
 
 /* margins[c] (classes): by how much the target leads class c at least, as the program computes
  * it, for the text and everything that the lexicon's synonyms can make of it. 0 for the target
- * itself; -DBL_MAX where nothing can be said. Those of bow and cnn are differences of logits, those
- * of a sum differences of its sums, in units of 1. The model must pass sf_ibp_check; `answered` is
- * its own scratch after it has answered this very text. */
+ * itself; -DBL_MAX where nothing can be said. Those of bow, cnn and context are differences of logits, those
+ * of a sum differences of its sums, in units of 1; those of context alone are the worst case itself. The model must
+ * pass sf_ibp_check; `answered` is its own scratch after it has answered this very text. */
 safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon,
                             const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
                             safer_error *error);

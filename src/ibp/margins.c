@@ -15,17 +15,21 @@
  * exchanged: what it says of the text as it is, is what it says of all. Whole numbers add up
  * exactly, and a sum of lower bounds is one.
  *
- * Where every other member adds up over words (bow without a hidden layer), so does their weighted sum: what is left
- * of the target's lead when R words change is what the text has, and the R lowest of what each word can take from it,
- * to the least that one of its synonyms gives, all members together. No attack does more, and one does as much. With L
- * such members and W that real number, less the members' errors and that of computing it, the whole numbers
- * lead by W - L (1 + 1/16) at least; as each term of W is off by 1/16 at most where it underflows, by
+ * A `context` model, or such a member, has no error to take off: its leads are known exactly (context.c), at every
+ * number of changed words. Its logits are whole numbers of 2^-30, and what was said of logits holds for them.
+ *
+ * Where every other member adds up over words (bow without a hidden layer, context), so does their weighted sum: what
+ * is left of the target's lead when R words change is what the text has, and the R lowest of what each word can take
+ * from it, to the least that one of its synonyms gives, all members together. No attack does more, and one does as
+ * much. With L such members and W that real number, less the members' errors and that of computing it, the whole
+ * numbers lead by W - L (1 + 1/16) at least; as each term of W is off by 1/16 at most where it underflows, by
  * floor(W) - L - floor(L / 8). */
 #include "ibp/bounds.h"
 
 #include "base/memory.h"
 #include "base/number.h"
 #include "ibp/network.h"
+#include "model/canonical.h"
 #include "model/sum.h"
 
 #include <float.h>
@@ -47,9 +51,10 @@ struct sf_ibp_scratch {
     double *margins; /* (classes): of one member */
     int64_t *totals; /* (classes) */
     double *values;  /* of every choice, all members together */
-    double *drops;   /* of every position, rising */
+    double *drops;   /* of every position, rising; */
+    int64_t *falls;  /* of a context model alone */
     double *curve;   /* by the number of changed words */
-    size_t value_capacity, drop_capacity, curve_capacity;
+    size_t value_capacity, drop_capacity, fall_capacity, curve_capacity;
 };
 
 void sf_ibp_scratch_free(sf_ibp_scratch *s)
@@ -66,6 +71,7 @@ void sf_ibp_scratch_free(sf_ibp_scratch *s)
     free(s->totals);
     free(s->values);
     free(s->drops);
+    free(s->falls);
     free(s->curve);
     free(s);
 }
@@ -94,26 +100,32 @@ static safer_status scratch_new(sf_ibp_scratch **out, const safer_model *model, 
 
 /* -------------------------------------------------------------------- check */
 
-/* The proof rests on it: byte by byte. */
-static int same_lexicon(const safer_lexicon *a, const safer_lexicon *b)
+/* Whether it can be looked into. */
+static int is_known(const safer_model *model) { return sf_cnn_is(model) || sf_context_is(model); }
+
+/* A model that reads texts with a lexicon of its own, other than this one, sees other substitutions. */
+static int reads_otherwise(const safer_model *model, const safer_lexicon *lexicon)
 {
-    return a->image.length == b->image.length && memcmp(a->image.bytes, b->image.bytes, a->image.length) == 0;
+    return sf_context_is(model) && !sf_canonical_same(sf_context_lexicon(model), lexicon);
 }
 
 safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon, safer_error *error)
 {
     const sf_sum_model *sum = as_sum(model);
-    if (!sum && !sf_cnn_is(model))
+    if (!sum && !is_known(model))
         return sf_fail(error, SAFER_INVALID,
-                       "`method` ibp looks into the model, which must be bow or cnn, or a sum; this one is %s",
+                       "`method` ibp looks into the model, which must be bow, cnn or context, or a sum; this one is %s",
                        model->class->arch);
+    if (!sum && reads_otherwise(model, lexicon))
+        return sf_fail(error, SAFER_INVALID, "the model reads texts in the canonical form of another lexicon, its own");
     for (size_t m = 0; sum && m < sum->count; m++) {
         const sf_sum_member *member = &sum->members[m];
-        if (!member->canonical && !sf_cnn_is(member->model))
+        if (!member->canonical && !is_known(member->model))
             return sf_fail(error, SAFER_INVALID,
                            "`method` ibp cannot look into member %zu of the sum: it is %s, and reads the text as it is",
                            m + 1, member->model->class->arch);
-        if (member->canonical && !same_lexicon(member->canonical, lexicon))
+        if (member->canonical ? !sf_canonical_same(member->canonical, lexicon)
+                              : reads_otherwise(member->model, lexicon))
             return sf_fail(error, SAFER_INVALID,
                            "member %zu of the sum reads texts in the canonical form of another lexicon", m + 1);
     }
@@ -122,28 +134,32 @@ safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon
 
 static const sf_cnn_net *net_of(const safer_model *model) { return ((const sf_cnn_model *)model)->net; }
 
+/* Of one that is no sum. */
+static int adds(const safer_model *model)
+{
+    return sf_context_is(model) || (sf_cnn_is(model) && sf_ibp_network_adds(net_of(model)));
+}
+
 int sf_ibp_adds(const safer_model *model)
 {
     const sf_sum_model *sum = as_sum(model);
-    if (!sum) return sf_cnn_is(model) && sf_ibp_network_adds(net_of(model));
-    for (size_t m = 0; m < sum->count; m++) {
-        const safer_model *member = sum->members[m].model;
-        if (!sum->members[m].canonical && !(sf_cnn_is(member) && sf_ibp_network_adds(net_of(member)))) return 0;
-    }
+    if (!sum) return adds(model);
+    for (size_t m = 0; m < sum->count; m++)
+        if (!sum->members[m].canonical && !adds(sum->members[m].model)) return 0;
     return 1;
 }
 
 /* -------------------------------------------------------------------- texts */
 
-static size_t words_read(const safer_model *net, const sf_slots *slots)
+static size_t words_read(const safer_model *model, const sf_slots *slots)
 {
-    size_t limit = sf_cnn_net_layout(net_of(net))->shape.max_words;
+    size_t limit = sf_context_is(model) ? SIZE_MAX : sf_cnn_net_layout(net_of(model))->shape.max_words;
     return slots->word_count < limit ? slots->word_count : limit;
 }
 
-static size_t visible_to(const safer_model *net, const sf_slots *slots)
+static size_t visible_to(const safer_model *model, const sf_slots *slots)
 {
-    size_t visible = 0, words = words_read(net, slots);
+    size_t visible = 0, words = words_read(model, slots);
     while (visible < slots->slot_count && slots->slots[visible] < words) visible++;
     return visible;
 }
@@ -160,12 +176,17 @@ size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots)
     return most;
 }
 
-static safer_status read_choices(choices *s, const safer_model *base, const safer_lexicon *lexicon,
+static uint32_t number_of(const safer_model *model, const char *key, size_t length)
+{
+    return sf_context_is(model) ? sf_context_number(model, key, length)
+                                : sf_cnn_number((const sf_cnn_model *)model, key, length);
+}
+
+static safer_status read_choices(choices *s, const safer_model *model, const safer_lexicon *lexicon,
                                  const sf_slots *slots, safer_error *error)
 {
-    const sf_cnn_model *model = (const sf_cnn_model *)base;
     size_t count = 0;
-    s->words = words_read(base, slots);
+    s->words = words_read(model, slots);
     if (sf_grow(&s->begin, &s->begin_capacity, s->words + 1, sizeof *s->begin)) return sf_fail_memory(error);
     for (size_t i = 0; i < s->words; i++) {
         const sf_text_word *w = &slots->words[i];
@@ -174,11 +195,11 @@ static safer_status read_choices(choices *s, const safer_model *base, const safe
         if (sf_grow(&s->ids, &s->id_capacity, count + 1 + (size_t)(end - first), sizeof *s->ids))
             return sf_fail_memory(error);
         s->begin[i] = count;
-        s->ids[count++] = sf_cnn_number(model, slots->keys.bytes + w->key, w->key_length);
+        s->ids[count++] = number_of(model, slots->keys.bytes + w->key, w->key_length);
         for (; first < end; first++) { /* a synonym that the model does not know is read as the unknown word */
             uint32_t at = lexicon->words.offsets[lexicon->synonyms[first]],
                      stop = lexicon->words.offsets[lexicon->synonyms[first] + 1];
-            s->ids[count++] = sf_cnn_number(model, lexicon->words.pool + at, stop - at - 1);
+            s->ids[count++] = number_of(model, lexicon->words.pool + at, stop - at - 1);
         }
     }
     s->begin[s->words] = count;
@@ -187,14 +208,27 @@ static safer_status read_choices(choices *s, const safer_model *base, const safe
 
 static sf_ibp_choices text_of(const choices *c) { return (sf_ibp_choices){c->ids, c->begin, c->words}; }
 
-/* The margins of one network, the model itself or this member. */
+static double in_units(int64_t lead) { return ldexp((double)lead, -SF_CONTEXT_BITS); }
+
+/* The margins of one network, the model itself or this member; `answered` is its own scratch. */
 static safer_status bound_net(double *margins, double *extent, const safer_model *model, const safer_lexicon *lexicon,
-                              const sf_slots *slots, size_t target, sf_ibp_scratch *s, size_t member,
-                              safer_error *error)
+                              const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch *s,
+                              size_t member, safer_error *error)
 {
     const safer_status status = read_choices(&s->choices[member], model, lexicon, slots, error);
     if (status != SAFER_OK) return status;
     const sf_ibp_choices text = text_of(&s->choices[member]);
+    if (sf_context_is(model)) {
+        const sf_context_sum *sum = sf_context_sum_of(model);
+        const sf_contexts contexts = sf_context_answered(answered);
+        int64_t least = 0;
+        for (size_t k = 0; k < model->classes; k++) {
+            if (k != target) (void)sf_ibp_context_lead(&least, NULL, sum, contexts, &text, target, k);
+            margins[k] = k == target ? 0 : in_units(least);
+        }
+        if (extent) *extent = sf_ibp_context_extent(sum, contexts, &text);
+        return SAFER_OK;
+    }
     return sf_ibp_network_margins(margins, extent, net_of(model), &text, target, &s->nets[member], error);
 }
 
@@ -217,14 +251,15 @@ safer_status sf_ibp_margins(double *margins, const safer_model *model, const saf
     const sf_sum_model *sum = as_sum(model);
     if (!*scratch) SF_TRY(scratch_new(scratch, model, error));
     sf_ibp_scratch *s = *scratch;
-    if (!sum) return bound_net(margins, NULL, model, lexicon, slots, target, s, 0, error);
+    if (!sum) return bound_net(margins, NULL, model, lexicon, slots, target, answered, s, 0, error);
     for (size_t k = 0; k < model->classes; k++) s->totals[k] = 0;
     for (size_t m = 0; m < sum->count; m++) {
         const sf_sum_member *member = &sum->members[m];
         const int64_t *said = sf_sum_said(answered, m);
         double extent = 0;
         if (!member->canonical)
-            SF_TRY(bound_net(s->margins, &extent, member->model, lexicon, slots, target, s, m, error));
+            SF_TRY(bound_net(s->margins, &extent, member->model, lexicon, slots, target, sf_sum_scratch(answered, m), s,
+                             m, error));
         for (size_t k = 0; k < model->classes; k++)
             if (k != target)
                 s->totals[k] += member->canonical ? said[target] - said[k]
@@ -247,7 +282,9 @@ safer_status sf_ibp_member_margins(double *margins, const safer_model *model, co
     for (size_t m = 0; m < sum->count; m++, margins += model->classes) {
         const sf_sum_member *member = &sum->members[m];
         const int64_t *said = sf_sum_said(answered, m);
-        if (!member->canonical) SF_TRY(bound_net(margins, NULL, member->model, lexicon, slots, target, s, m, error));
+        if (!member->canonical)
+            SF_TRY(bound_net(margins, NULL, member->model, lexicon, slots, target, sf_sum_scratch(answered, m), s, m,
+                             error));
         for (size_t k = 0; member->canonical && k < model->classes; k++)
             margins[k] = ldexp((double)(said[target] - said[k]), -SF_SUM_BITS) / member->weight;
     }
@@ -270,12 +307,13 @@ static int make_room(sf_ibp_scratch *s, size_t visible)
     size_t values = 0, words = 0;
     for (size_t m = 0; m < s->count; m++) {
         const choices *c = &s->choices[m];
-        if (!c->begin || !s->nets[m]) continue; /* canonical */
+        if (!c->begin) continue; /* canonical */
         values = c->begin[c->words] > values ? c->begin[c->words] : values;
         words = c->words > words ? c->words : words;
     }
     return sf_grow(&s->values, &s->value_capacity, values + 1, sizeof *s->values) ||
            sf_grow(&s->drops, &s->drop_capacity, words + visible + 1, sizeof *s->drops) ||
+           sf_grow(&s->falls, &s->fall_capacity, words + 1, sizeof *s->falls) ||
            sf_grow(&s->curve, &s->curve_capacity, visible + 1, sizeof *s->curve);
 }
 
@@ -284,7 +322,7 @@ static const choices *longest(const sf_ibp_scratch *s)
 {
     const choices *found = NULL;
     for (size_t m = 0; m < s->count; m++)
-        if (s->nets[m] && (!found || s->choices[m].words > found->words)) found = &s->choices[m];
+        if (s->choices[m].begin && (!found || s->choices[m].words > found->words)) found = &s->choices[m];
     return found;
 }
 
@@ -306,8 +344,13 @@ static int add_members(fall *f, sf_ibp_scratch *s, const safer_model *model, siz
         }
         const double weight = sum ? sum->members[m].weight : 1, unit = 1 << SF_SUM_BITS;
         const sf_ibp_choices text = text_of(&s->choices[m]);
-        const sf_ibp_lead lead = sf_ibp_network_lead(s->values, net_of(sum ? sum->members[m].model : model), &text,
-                                                     target, class, weight, s->nets[m]);
+        const safer_model *member = sum ? sum->members[m].model : model;
+        const sf_ibp_lead lead = sf_context_is(member)
+                                     ? sf_ibp_context_values(s->values, sf_context_sum_of(member),
+                                                             sf_context_answered(sf_sum_scratch(answered, m)), &text,
+                                                             target, class, weight)
+                                     : sf_ibp_network_lead(s->values, net_of(member), &text, target, class, weight,
+                                                           s->nets[m]);
         if (lead.size == DBL_MAX || (sum && weight * lead.size * unit > (double)(SF_SUM_MOST / 4))) return -1;
         f->lead += lead.bias - lead.error;
         size += weight * lead.size + lead.error;
@@ -345,6 +388,30 @@ static double left_of(const fall *f, double drop)
     return ldexp((double)((f->terms ? whole : 0) + f->said), -SF_SUM_BITS);
 }
 
+static int compare_falls(const void *left, const void *right)
+{
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The curve of a context model alone, in whole numbers from its beginning to its end. */
+static void draw_exactly(sf_ibp_scratch *s, const safer_model *model, size_t visible, size_t target,
+                         const void *answered)
+{
+    const sf_ibp_choices text = text_of(&s->choices[0]);
+    for (size_t c = 0; c < model->classes; c++) {
+        int64_t least, lead;
+        if (c == target) continue;
+        lead = sf_ibp_context_lead(&least, s->falls, sf_context_sum_of(model), sf_context_answered(answered), &text,
+                                   target, c);
+        qsort(s->falls, text.count, sizeof *s->falls, compare_falls);
+        for (size_t r = 0; r <= visible; r++) {
+            if (r) lead += s->falls[r - 1]; /* a slot is a word */
+            s->curve[r] = fmin(s->curve[r], in_units(lead));
+        }
+    }
+}
+
 safer_status sf_ibp_curve(double *margins, const double **curve, const safer_model *model, const safer_lexicon *lexicon,
                           const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
                           safer_error *error)
@@ -355,6 +422,11 @@ safer_status sf_ibp_curve(double *margins, const double **curve, const safer_mod
     sf_ibp_scratch *s = *scratch;
     if (make_room(s, visible)) return sf_fail_memory(error);
     for (size_t r = 0; r <= visible; r++) s->curve[r] = HUGE_VAL;
+    *curve = s->curve;
+    if (sf_context_is(model)) {
+        draw_exactly(s, model, visible, target, answered);
+        return SAFER_OK;
+    }
     for (size_t c = 0; c < model->classes; c++) {
         fall f;
         double drop = 0, left = margins[c]; /* which holds at every radius */
@@ -368,7 +440,6 @@ safer_status sf_ibp_curve(double *margins, const double **curve, const safer_mod
         }
         margins[c] = left;
     }
-    *curve = s->curve;
     return SAFER_OK;
 }
 

@@ -4,6 +4,7 @@
 #define SF_IBP_NETWORK_H
 
 #include "model/cnn.h"
+#include "model/context_sum.h"
 
 /* Position i may hold any of the words ids[begin[i]] .. ids[begin[i+1]-1], numbers of the
  * model's vocabulary, at least one. */
@@ -37,6 +38,19 @@ typedef struct sf_ibp_lead {
  * values[j] what ids[j] gives class y over class c, times the factor. */
 sf_ibp_lead sf_ibp_network_lead(double *values, const sf_cnn_net *net, const sf_ibp_choices *text, size_t y, size_t c,
                                 double factor, sf_ibp_network_scratch *scratch);
+
+/* Of a `context` model, in its whole numbers and exactly (context.c has the theorem): the lead of class y over class c
+ * in the text whose every word is the first of its choices, and in *least the least lead of all texts that choices
+ * make. drops (count), unless it is NULL: by how much each word can lower it, 0 or less. */
+int64_t sf_ibp_context_lead(int64_t *least, int64_t *drops, const sf_context_sum *sum, sf_contexts contexts,
+                            const sf_ibp_choices *text, size_t y, size_t c);
+
+/* Adds to values[j] what ids[j] gives class y over class c, times the factor: sf_ibp_network_lead, without an error. */
+sf_ibp_lead sf_ibp_context_values(double *values, const sf_context_sum *sum, sf_contexts contexts,
+                                  const sf_ibp_choices *text, size_t y, size_t c, double factor);
+
+/* No logit of a text that choices make is further from 0, in units of 1. */
+double sf_ibp_context_extent(const sf_context_sum *sum, sf_contexts contexts, const sf_ibp_choices *text);
 
 /* The rounding error of a sum of k terms, or of one that meets k roundings, for each unit of their magnitudes. */
 double sf_ibp_gamma(double k, double unit);

@@ -447,19 +447,31 @@ uint64_t sf_lexicon_hash(const safer_lexicon *lexicon)
 const char *safer_lexicon_sha256(const safer_lexicon *lexicon) { return lexicon->sha256.hex; }
 const char *safer_lexicon_name(const safer_lexicon *lexicon) { return lexicon->name ? lexicon->name : "memory"; }
 
+safer_status sf_lexicon_parse(safer_lexicon **out, sf_file *image, const char *name, safer_error *error)
+{
+    safer_lexicon *lexicon = NULL;
+    const char *fault = NULL;
+    safer_status status;
+    SF_TRY(sf_lexicon_from_image(&lexicon, image, name, error));
+    SF_TRY(sf_lexicon_check(&fault, lexicon, error));
+    if (fault) {
+        status = refuse(error, name, fault);
+        goto done;
+    }
+    *out = lexicon;
+    lexicon = NULL;
+done:
+    safer_lexicon_free(lexicon);
+    return status;
+}
+
 safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_error *error)
 {
     sf_file image = {0};
     safer_lexicon *lexicon = NULL;
-    const char *fault = NULL;
     safer_status status;
     SF_TRY(sf_file_load(&image, path, error));
-    SF_TRY(sf_lexicon_from_image(&lexicon, &image, path, error));
-    SF_TRY(sf_lexicon_check(&fault, lexicon, error));
-    if (fault) {
-        status = refuse(error, path, fault);
-        goto done;
-    }
+    SF_TRY(sf_lexicon_parse(&lexicon, &image, path, error));
     if (!(lexicon->name = sf_path_name(path))) {
         status = sf_fail_memory(error);
         goto done;

@@ -65,6 +65,10 @@ safer_status sf_lexicon_assemble(safer_lexicon **out, const sf_lexicon_parts *pa
 /* Checks an image and points a lexicon into it; takes the image over on success only. */
 safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const char *name, safer_error *error);
 
+/* The same, and checks what certificates rest on too: for an image from anybody. The image, which must be aligned as
+ * files are when they are loaded, may be taken over on failure as well; it is then freed. */
+safer_status sf_lexicon_parse(safer_lexicon **out, sf_file *image, const char *name, safer_error *error);
+
 /* Whether so few words can change that certificates say little: fewer than a tenth, of 100 at least. */
 int sf_few_words(size_t changeable, size_t words);
 

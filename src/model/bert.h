@@ -124,6 +124,13 @@ static inline sf_window sf_bert_window(const sf_bert_shape *shape, const sf_piec
     return (sf_window){shape->tokens - sf_piecer_framed(piecer), shape->ending};
 }
 
+/* The encoder of a checkpoint alone, without pooling and classifier, which reads this many tokens at this end: its
+ * layout, and its parameters, which are the caller's to free. */
+safer_status sf_bert_encoder_of(sf_bert_layout *layout, float **parameters, const sf_bert_checkpoint *checkpoint,
+                                size_t tokens, int ending, safer_error *error);
+/* The encoder in a file of this library's that holds more than that (model/context_file.c). */
+safer_status sf_bert_encoder_read(sf_bert_checkpoint *out, const sf_safetensors *file, safer_error *error);
+
 /* The one-file form. labels: JSON, NULL without classes; trained_with may be NULL. */
 safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters,
                           const sf_piecer *piecer, const char *labels, const char *trained_with, safer_error *error);
@@ -187,6 +194,17 @@ void sf_bert_scratch_free(sf_bert_scratch *scratch);
 /* features (count, hidden): the pooled vector of every text; a text's is the same to the
  * last bit in every batch. */
 void sf_bert_features(float *features, const sf_bert_net *net, const sf_bert_batch *batch, sf_bert_scratch *scratch);
+
+/* Parts of a text, one behind the other: part i is its pieces begin[i] .. begin[i+1]-1. */
+typedef struct sf_bert_parts {
+    const size_t *begin; /* (count+1) */
+    size_t count;
+    float *means; /* (count, hidden): of the last layer's vectors; zeros where a part has no piece */
+} sf_bert_parts;
+
+/* The means of the parts of every text (batch->count); a text's are the same to the last bit in every batch. */
+void sf_bert_part_means(const sf_bert_net *net, const sf_bert_batch *batch, const sf_bert_parts *parts,
+                        sf_bert_scratch *scratch);
 
 /* logits (count, classes) of features. */
 void sf_bert_logits(float *logits, const sf_bert_net *net, const float *features, size_t count);

@@ -50,6 +50,26 @@ void sf_bert_description_free(sf_bert_description *description)
     sf_buffer_free(&description->tokenizer);
 }
 
+void sf_bert_tensors(sf_tensor *out, const sf_bert_layout *layout, const float *parameters)
+{
+    for (size_t i = 0; i < layout->tensor_count; i++) {
+        const sf_bert_tensor *t = &layout->tensors[i];
+        out[i] = (sf_tensor){
+            .name = t->name, .type = SF_F32, .rank = t->rank, .count = t->count, .bytes = parameters + t->offset};
+        memcpy(out[i].shape, t->shape, sizeof t->shape);
+    }
+}
+
+size_t sf_bert_metadata(sf_metadata out[SF_BERT_METADATA], const sf_bert_description *text)
+{
+    size_t count = 0;
+    const int plain = text->vocabulary.length > 0;
+    out[count++] = (sf_metadata){"config", text->config.bytes};
+    if (plain) out[count++] = (sf_metadata){"vocabulary", text->vocabulary.bytes};
+    out[count++] = (sf_metadata){plain ? "tokenizer" : "tokenizer.json", text->tokenizer.bytes};
+    return count;
+}
+
 safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters,
                           const sf_piecer *piecer, const char *labels, const char *trained_with, safer_error *error)
 {
@@ -61,17 +81,9 @@ safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const 
         goto done;
     }
     SF_TRY(sf_bert_describe(&text, &layout->shape, piecer, path, error));
-    for (size_t i = 0; i < layout->tensor_count; i++) {
-        const sf_bert_tensor *t = &layout->tensors[i];
-        tensors[i] = (sf_tensor){
-            .name = t->name, .type = SF_F32, .rank = t->rank, .count = t->count, .bytes = parameters + t->offset};
-        memcpy(tensors[i].shape, t->shape, sizeof t->shape);
-    }
-    sf_metadata metadata[6] = {{"arch", "bert"}, {"config", text.config.bytes}};
-    size_t count = 2;
-    const int plain = text.vocabulary.length > 0;
-    if (plain) metadata[count++] = (sf_metadata){"vocabulary", text.vocabulary.bytes};
-    metadata[count++] = (sf_metadata){plain ? "tokenizer" : "tokenizer.json", text.tokenizer.bytes};
+    sf_bert_tensors(tensors, layout, parameters);
+    sf_metadata metadata[SF_BERT_METADATA + 3] = {{"arch", "bert"}};
+    size_t count = 1 + sf_bert_metadata(metadata + 1, &text);
     if (labels) metadata[count++] = (sf_metadata){"labels", labels};
     if (trained_with) metadata[count++] = (sf_metadata){"trained_with", trained_with};
     SF_TRY(sf_safetensors_write(path, tensors, layout->tensor_count, metadata, count, error));
@@ -83,13 +95,31 @@ done:
 
 /* ------------------------------------------------------------------- reading */
 
+/* Tokenizer and parameters, once the shape is known. */
+static safer_status read_encoder(sf_bert_checkpoint *c, const sf_bert_shape *shape, const sf_safetensors *file,
+                                 safer_error *error)
+{
+    safer_status status;
+    sf_bert_source source = {.name = sf_safetensors_name(file)};
+    SF_TRY(sf_bert_tokenizer_read(&c->piecer, shape, file, error));
+    if (sf_bert_layout_make(&c->layout, shape)) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    SF_TRY(sf_bert_source_add_file(&source, file, error));
+    SF_TRY(sf_bert_source_sort(&source, error));
+    SF_TRY(sf_bert_source_load(&c->parameters, &source, &c->layout, error));
+done:
+    sf_bert_source_free(&source);
+    return status;
+}
+
 safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *file, safer_error *error)
 {
     safer_status status;
     const char *name = sf_safetensors_name(file), *arch = sf_safetensors_metadata(file, "arch");
     const char *trained_with = sf_safetensors_metadata(file, "trained_with");
     sf_bert_checkpoint c = {.hash = sf_safetensors_hash(file)};
-    sf_bert_source source = {.name = name};
     sf_bert_shape shape = {0};
     safer_model common = {0};
     if (!arch || strcmp(arch, "bert") != 0)
@@ -110,21 +140,48 @@ safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *fi
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(sf_bert_tokenizer_read(&c.piecer, &shape, file, error));
-    if (sf_bert_layout_make(&c.layout, &shape)) {
-        status = sf_fail_memory(error);
-        goto done;
-    }
-    SF_TRY(sf_bert_source_add_file(&source, file, error));
-    SF_TRY(sf_bert_source_sort(&source, error));
-    SF_TRY(sf_bert_source_load(&c.parameters, &source, &c.layout, error));
+    SF_TRY(read_encoder(&c, &shape, file, error));
     *out = c;
     c = (sf_bert_checkpoint){0};
 done:
     sf_model_clear(&common);
-    sf_bert_source_free(&source);
     sf_bert_checkpoint_free(&c);
     return status;
+}
+
+safer_status sf_bert_encoder_read(sf_bert_checkpoint *out, const sf_safetensors *file, safer_error *error)
+{
+    sf_bert_checkpoint c = {.hash = sf_safetensors_hash(file)};
+    sf_bert_shape shape = {0};
+    safer_status status = sf_bert_shape_read(&shape, file, error);
+    if (status == SAFER_OK) status = read_encoder(&c, &shape, file, error);
+    if (status == SAFER_OK)
+        *out = c;
+    else
+        sf_bert_checkpoint_free(&c);
+    return status;
+}
+
+safer_status sf_bert_encoder_of(sf_bert_layout *layout, float **parameters, const sf_bert_checkpoint *c, size_t tokens,
+                                int ending, safer_error *error)
+{
+    sf_bert_shape shape = c->layout.shape;
+    shape.tokens = tokens;
+    shape.ending = ending;
+    shape.classes = 0;
+    shape.pool = SF_POOL_MEAN; /* for which no parameters are kept */
+    if (sf_bert_layout_make(layout, &shape)) return sf_fail_memory(error);
+    *parameters = sf_alloc_aligned(layout->size, sizeof **parameters);
+    if (!*parameters) {
+        sf_bert_layout_free(layout);
+        return sf_fail_memory(error);
+    }
+    for (size_t i = 0, k = 0; i < layout->tensor_count; i++) { /* in the same order there, among others */
+        const sf_bert_tensor *to = &layout->tensors[i];
+        while (strcmp(c->layout.tensors[k].name, to->name) != 0) k++;
+        memcpy(*parameters + to->offset, c->parameters + c->layout.tensors[k].offset, to->count * sizeof **parameters);
+    }
+    return SAFER_OK;
 }
 
 /* --------------------------------------------------------------- checkpoints */

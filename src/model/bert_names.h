@@ -100,6 +100,10 @@ typedef struct sf_bert_description {
 safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_piecer *piecer,
                               const char *path, safer_error *error);
 void sf_bert_description_free(sf_bert_description *description);
+/* That as metadata; returns how many. And the parameters as tensors: out (layout->tensor_count). */
+enum { SF_BERT_METADATA = 3 };
+size_t sf_bert_metadata(sf_metadata out[SF_BERT_METADATA], const sf_bert_description *description);
+void sf_bert_tensors(sf_tensor *out, const sf_bert_layout *layout, const float *parameters);
 int sf_bert_labels_json(sf_buffer *out, char *const *labels, size_t count); /* -1 without memory */
 
 /* ----------------------------------------------------------------- tokenizers */

@@ -511,8 +511,8 @@ static void attend_group(const sf_bert_net *net, const sf_bert_batch *batch, siz
     }
 }
 
-/* Texts first..last-1, which fit into the scratch. */
-static void encode_group(float *features, const sf_bert_net *net, const sf_bert_batch *batch, size_t first, size_t last,
+/* Texts first..last-1, which fit into the scratch: the rows of their last layer are left there. */
+static void encode_group(const sf_bert_net *net, const sf_bert_batch *batch, size_t first, size_t last,
                          sf_bert_scratch *s)
 {
     const sf_bert_shape *shape = &net->layout->shape;
@@ -526,19 +526,43 @@ static void encode_group(float *features, const sf_bert_net *net, const sf_bert_
         attend_group(net, batch, first, last, layer, s);
         sf_bert_transform(all, all->input, net, layer, N);
     }
-    for (size_t t = first; t < last; t++)
-        sf_bert_pool_text(features + t * shape->hidden, s->work, net,
-                          sf_view_at(s->rows.x, batch->offsets[t] - start, 0),
-                          batch->offsets[t + 1] - batch->offsets[t]);
+}
+
+/* Encodes as many texts from `first` on as fit; returns the one behind them. */
+static size_t encode_next(const sf_bert_net *net, const sf_bert_batch *batch, size_t first, sf_bert_scratch *scratch)
+{
+    size_t last = first + 1, start = batch->offsets[first];
+    while (last < batch->count && batch->offsets[last + 1] - start <= scratch->capacity) last++;
+    encode_group(net, batch, first, last, scratch);
+    return last;
 }
 
 void sf_bert_features(float *features, const sf_bert_net *net, const sf_bert_batch *batch, sf_bert_scratch *scratch)
 {
-    for (size_t first = 0; first < batch->count;) {
-        size_t last = first + 1, start = batch->offsets[first];
-        while (last < batch->count && batch->offsets[last + 1] - start <= scratch->capacity) last++;
-        encode_group(features, net, batch, first, last, scratch);
-        first = last;
+    const size_t *at = batch->offsets;
+    for (size_t first = 0, last; first < batch->count; first = last) {
+        last = encode_next(net, batch, first, scratch);
+        for (size_t t = first; t < last; t++)
+            sf_bert_pool_text(features + t * net->layout->shape.hidden, scratch->work, net,
+                              sf_view_at(scratch->rows.x, at[t] - at[first], 0), at[t + 1] - at[t]);
+    }
+}
+
+void sf_bert_part_means(const sf_bert_net *net, const sf_bert_batch *batch, const sf_bert_parts *parts,
+                        sf_bert_scratch *scratch)
+{
+    const size_t *at = batch->offsets, H = net->layout->shape.hidden;
+    for (size_t first = 0, last; first < batch->count; first = last) {
+        last = encode_next(net, batch, first, scratch);
+        for (size_t t = first; t < last; t++)
+            for (size_t i = 0; i < parts[t].count; i++) {
+                const size_t begin = parts[t].begin[i], pieces = parts[t].begin[i + 1] - begin;
+                float *mean = parts[t].means + i * H;
+                if (pieces)
+                    mean_of(mean, sf_view_at(scratch->rows.x, at[t] - at[first] + begin, 0), pieces, H, net->isa);
+                else
+                    memset(mean, 0, H * sizeof *mean);
+            }
     }
 }
 

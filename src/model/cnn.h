@@ -110,5 +110,7 @@ safer_status sf_cnn_save(const char *path, const sf_cnn_layout *layout, const fl
 
 /* The words, each followed by a newline. 0, or -1 when memory is out. */
 int sf_cnn_words_pack(sf_buffer *out, const sf_words *words);
+/* The words of such a tensor. */
+safer_status sf_cnn_words_read(sf_words *words, const sf_safetensors *file, const char *name, safer_error *error);
 
 #endif

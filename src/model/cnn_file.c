@@ -125,11 +125,11 @@ done:
     return status;
 }
 
-static safer_status read_words(sf_words *words, const sf_safetensors *file, safer_error *error)
+safer_status sf_cnn_words_read(sf_words *words, const sf_safetensors *file, const char *name, safer_error *error)
 {
     const sf_tensor *tensor;
     const size_t any = SIZE_MAX;
-    safer_status status = sf_safetensors_require(&tensor, file, "vocabulary", SF_U8, 1, &any, error);
+    safer_status status = sf_safetensors_require(&tensor, file, name, SF_U8, 1, &any, error);
     if (status != SAFER_OK) return status;
     const char *at = tensor->bytes, *end = at + tensor->count;
     while (at < end) {
@@ -137,13 +137,13 @@ static safer_status read_words(sf_words *words, const sf_safetensors *file, safe
         uint32_t id, before = words->count;
         if (!stop || stop == at || memchr(at, '\0', (size_t)(stop - at)))
             return sf_fail(error, SAFER_INPUT,
-                           "%s: tensor \"vocabulary\": word %" PRIu32 " is empty, holds a zero byte or does not end",
-                           sf_safetensors_name(file), before + 1);
+                           "%s: tensor \"%s\": word %" PRIu32 " is empty, holds a zero byte or does not end",
+                           sf_safetensors_name(file), name, before + 1);
         status = sf_words_add(words, at, (size_t)(stop - at), &id, error);
         if (status != SAFER_OK) return status;
         if (words->count == before)
-            return sf_fail(error, SAFER_INPUT, "%s: tensor \"vocabulary\": word %" PRIu32 " (\"%.*s\") occurs twice",
-                           sf_safetensors_name(file), before + 1, (int)(stop - at > 60 ? 60 : stop - at), at);
+            return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\": word %" PRIu32 " (\"%.*s\") occurs twice",
+                           sf_safetensors_name(file), name, before + 1, (int)(stop - at > 60 ? 60 : stop - at), at);
         at = stop + 1;
     }
     return SAFER_OK;
@@ -170,7 +170,7 @@ safer_status sf_cnn_open(safer_model **out, sf_safetensors *file, safer_error *e
     if (!model) return sf_fail_memory(error);
     SF_TRY(sf_model_read_common(&model->base, file, error));
     SF_TRY(read_config(&shape, file, error));
-    SF_TRY(read_words(&model->words, file, error));
+    SF_TRY(sf_cnn_words_read(&model->words, file, "vocabulary", error));
     model->base.class = shape.convolution ? &sf_cnn_class : &sf_bow_class;
     shape.vocabulary = (size_t)model->words.count + 1;
     shape.classes = model->base.classes;

@@ -162,10 +162,13 @@ static safer_status open_model(safer_model **out, const char *path, safer_error 
         if (status == SAFER_OK) file = NULL;
     } else if (strcmp(arch, "bert") == 0) {
         status = sf_bert_open(out, path, error);
+    } else if (strcmp(arch, "context") == 0) {
+        status = sf_context_open(out, file, error);
     } else {
-        status = sf_fail(error, SAFER_INPUT,
-                         "%s: a model of architecture \"%.40s\"; ngram, bow, cnn, charcnn and bert can be opened", path,
-                         arch);
+        status = sf_fail(
+            error, SAFER_INPUT,
+            "%s: a model of architecture \"%.40s\"; ngram, bow, cnn, charcnn, bert and context can be opened", path,
+            arch);
     }
     sf_safetensors_free(file);
     return status;

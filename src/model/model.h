@@ -150,5 +150,6 @@ safer_status sf_cnn_open(safer_model **out, sf_safetensors *file,
 safer_status sf_charcnn_open(safer_model **out, sf_safetensors *file, safer_error *error); /* likewise */
 safer_status sf_bert_open(safer_model **out, const char *path,
                           safer_error *error); /* a file or a HuggingFace directory */
+safer_status sf_context_open(safer_model **out, const sf_safetensors *file, safer_error *error);
 
 #endif

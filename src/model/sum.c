@@ -7,7 +7,9 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "model/arithmetic.h"
+#include "model/canonical.h"
 #include "model/cnn.h"
+#include "model/context_sum.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,6 +43,11 @@ const int64_t *sf_sum_said(const void *scratch, size_t member)
 {
     const sum_scratch *s = scratch;
     return s->said + member * s->sum->base.classes;
+}
+
+const void *sf_sum_scratch(const void *scratch, size_t member)
+{
+    return ((const sum_scratch *)scratch)->members[member];
 }
 
 static int64_t whole(double x)
@@ -83,6 +90,17 @@ static safer_status find_new(sf_span *out, int *is_new, sum_scratch *s, size_t m
     return SAFER_OK;
 }
 
+/* Whether a model has logits, which its scratch holds after an answer; and that of class k. */
+static int has_logits(const safer_model *model) { return sf_cnn_is(model) || sf_context_is(model); }
+
+static double logit_of(const safer_model *model, const void *scratch, size_t k)
+{
+    return sf_cnn_is(model) ? (double)sf_cnn_scratch_logits(scratch)[k]
+                            : ldexp((double)sf_context_said(scratch)[k], -SF_CONTEXT_BITS);
+}
+
+static double log_of(float score) { return sf_log((double)score > LEAST ? (double)score : LEAST); }
+
 /* Adds what member m says to the totals. */
 static safer_status hear(sum_scratch *s, size_t m, const sf_span *texts, size_t count, safer_error *error)
 {
@@ -90,7 +108,7 @@ static safer_status hear(sum_scratch *s, size_t m, const sf_span *texts, size_t 
     const sf_sum_member *member = &s->sum->members[m];
     const sf_model_class *class = member->model->class;
     size_t K = s->sum->base.classes, asked = 0, answered = 0;
-    int logits = sf_cnn_is(member->model), labels[GROUP], is_new[GROUP];
+    int logits = has_logits(member->model), labels[GROUP], is_new[GROUP];
     int64_t *said = s->said + m * K;
     sf_span canonical[GROUP], ask[GROUP];
     for (size_t i = 0; i < count; i++) is_new[i] = 1;
@@ -104,11 +122,11 @@ static safer_status hear(sum_scratch *s, size_t m, const sf_span *texts, size_t 
     for (size_t i = 0; i < count; i++) {
         if (is_new[i]) {
             if (logits) SF_TRY(class->classify(member->model, texts + i, 1, labels, NULL, s->members[m], error));
-            const float *values = logits ? sf_cnn_scratch_logits(s->members[m]) : s->scores + answered++ * K;
-            for (size_t k = 0; k < K; k++) {
-                double value = (double)values[k];
-                said[k] = whole(member->weight * (logits ? value : sf_log(value > LEAST ? value : LEAST)));
-            }
+            const float *scores = s->scores + answered * K;
+            for (size_t k = 0; k < K; k++)
+                said[k] = whole(member->weight *
+                                (logits ? logit_of(member->model, s->members[m], k) : log_of(scores[k])));
+            answered++;
         }
         for (size_t k = 0; k < K; k++) s->totals[i * K + k] += said[k];
     }
@@ -263,25 +281,6 @@ const sf_model_class sf_sum_class = {.arch = "sum",
 
 /* ------------------------------------------------------------------ opening */
 
-/* The one word drawn for a word, or SF_NONE when there are several. */
-static uint32_t only_draw(const safer_lexicon *l, uint32_t word)
-{
-    uint32_t row = l->kernel.row_of[word];
-    return l->kernel.offsets[row + 1] - l->kernel.offsets[row] == 1 ? l->kernel.ids[l->kernel.offsets[row]] : SF_NONE;
-}
-
-/* Whether all texts that exchanging synonyms can make of one are drawn as the same text. */
-static int is_canonical(const safer_lexicon *l)
-{
-    for (uint32_t w = 0; w < l->words.count; w++) {
-        uint32_t drawn = only_draw(l, w);
-        if (drawn == SF_NONE) return 0;
-        for (uint64_t i = l->synonym_offsets[w]; i < l->synonym_offsets[w + 1]; i++)
-            if (only_draw(l, l->synonyms[i]) != drawn) return 0;
-    }
-    return 1;
-}
-
 /* The path of a file named in the file `from`, to be freed; NULL when memory is out. */
 static char *resolve(const char *from, const char *name)
 {
@@ -311,7 +310,7 @@ static safer_status check_keys(const json_t *object, const char *const *known, c
 static safer_status open_canonical(sf_sum_member *member, const char *path, const char *place, safer_error *error)
 {
     safer_status status = safer_lexicon_open(&member->canonical, path, error);
-    if (status == SAFER_OK && !is_canonical(member->canonical))
+    if (status == SAFER_OK && !sf_canonical_is(member->canonical))
         status = sf_fail(error, SAFER_INPUT,
                          "%s: \"canonical\" needs a lexicon with the kernel representative; %s has %s", place, path,
                          member->canonical->kernel_name);

@@ -10,7 +10,7 @@
  * `representative`, draws it: every word as the one that stands for its component. No exchange
  * of words for synonyms of that lexicon changes what such a member reads.
  *
- * What a member says of a class is its logit (bow, cnn) or the logarithm of its probability,
+ * What a member says of a class is its logit (bow, cnn, context) or the logarithm of its probability,
  * times the weight, as a whole number of 2^-SF_SUM_BITS. Whole numbers add up exactly; the
  * class with the greatest sum wins, the first of equal ones. Rounding rises with what is rounded,
  * so a bound on the lead of a member's logits is one on that of its whole numbers (ibp/margins.c). */
@@ -46,5 +46,8 @@ safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error
 
 /* What a member said of the last text of the last answer (classes). */
 const int64_t *sf_sum_said(const void *scratch, size_t member);
+
+/* That member's own scratch. */
+const void *sf_sum_scratch(const void *scratch, size_t member);
 
 #endif

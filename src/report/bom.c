@@ -76,6 +76,7 @@ static const char *family_of(const char *arch)
                                               {"cnn", "convolutional neural network"},
                                               {"charcnn", "convolutional neural network"},
                                               {"bert", "transformer network"},
+                                              {"context", "transformer network"},
                                               {"sum", "ensemble"}};
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (strcmp(arch, families[i][0]) == 0) return families[i][1];

@@ -14,8 +14,8 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/progress.h"
-#include "lexicon/allbutthetop.h"
 #include "model/bert.h"
+#include "train/principal.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -130,35 +130,9 @@ done:
 typedef struct reduction {
     const float *features; /* (count, hidden), each of length 1 */
     size_t count, hidden, dim;
-    size_t sample; /* words of the covariance */
-    double *mean, *covariance, *values, *directions;
+    sf_principal principal;
     float *out; /* (count, dim) */
 } reduction;
-
-static void sum_mean(reduction *r)
-{
-    for (size_t d = 0; d < r->hidden; d++) r->mean[d] = 0;
-    for (size_t i = 0; i < r->count; i++)
-        for (size_t d = 0; d < r->hidden; d++) r->mean[d] += (double)r->features[i * r->hidden + d];
-    for (size_t d = 0; d < r->hidden; d++) r->mean[d] /= (double)r->count;
-}
-
-/* Rows begin..end-1 of the covariance, each by one thread. */
-static void sum_covariance(void *context, size_t begin, size_t end, int worker)
-{
-    reduction *r = context;
-    const size_t H = r->hidden;
-    (void)worker;
-    memset(r->covariance + begin * H, 0, (end - begin) * H * sizeof *r->covariance);
-    for (size_t s = 0; s < r->sample; s++) {
-        const float *x = r->features + s * r->count / r->sample * H;
-        for (size_t a = begin; a < end; a++) {
-            const double difference = (double)x[a] - r->mean[a];
-            double *row = r->covariance + a * H;
-            for (size_t b = 0; b < H; b++) row[b] += difference * ((double)x[b] - r->mean[b]);
-        }
-    }
-}
 
 static void project(void *context, size_t begin, size_t end, int worker)
 {
@@ -167,9 +141,9 @@ static void project(void *context, size_t begin, size_t end, int worker)
     for (size_t i = begin; i < end; i++) {
         const float *x = r->features + i * r->hidden;
         for (size_t k = 0; k < r->dim; k++) {
-            const double *direction = r->directions + k * r->hidden;
+            const double *direction = r->principal.directions + k * r->hidden;
             double sum = 0;
-            for (size_t d = 0; d < r->hidden; d++) sum += direction[d] * ((double)x[d] - r->mean[d]);
+            for (size_t d = 0; d < r->hidden; d++) sum += direction[d] * ((double)x[d] - r->principal.mean[d]);
             r->out[i * r->dim + k] = (float)sum;
         }
     }
@@ -187,32 +161,15 @@ static void scale(float *values, size_t count)
 static safer_status reduce(float *out, float *features, size_t count, size_t hidden, size_t dim, int threads,
                            safer_error *error)
 {
-    safer_status status;
-    reduction r = {.features = features,
-                   .count = count,
-                   .hidden = hidden,
-                   .dim = dim,
-                   .sample = count < SAMPLE ? count : SAMPLE,
-                   .out = out};
-    r.mean = sf_alloc(hidden, sizeof *r.mean);
-    r.values = sf_alloc(hidden, sizeof *r.values);
-    r.covariance = sf_alloc(hidden * hidden, sizeof *r.covariance);
-    r.directions = sf_alloc(hidden * hidden, sizeof *r.directions);
-    if (!r.mean || !r.values || !r.covariance || !r.directions) {
-        status = sf_fail_memory(error);
-        goto done;
-    }
+    reduction r = {.features = features, .count = count, .hidden = hidden, .dim = dim, .out = out};
     sf_vectors_normalise(features, count, hidden, threads);
-    sum_mean(&r);
-    sf_parallel(threads, hidden, 8, sum_covariance, &r);
-    SF_TRY(sf_eigen_symmetric(r.covariance, r.values, r.directions, hidden, error));
-    sf_parallel(threads, count, 256, project, &r);
-    scale(out, count * dim);
-done:
-    free(r.mean);
-    free(r.values);
-    free(r.covariance);
-    free(r.directions);
+    const safer_status status = sf_principal_find(&r.principal, features, count, hidden,
+                                                  count < SAMPLE ? count : SAMPLE, threads, error);
+    if (status == SAFER_OK) {
+        sf_parallel(threads, count, 256, project, &r);
+        scale(out, count * dim);
+    }
+    sf_principal_free(&r.principal);
     return status;
 }
 

@@ -22,6 +22,7 @@
 #define SF_TRAIN_IBP_STEP_H
 
 #include "model/cnn.h"
+#include "train/ibp_sets.h"
 
 /* --------------------------------------------------------------- the network */
 
@@ -66,14 +67,6 @@ void sf_ibp_fold_layout(sf_cnn_layout *out, const sf_ibp_layout *layout);
 void sf_ibp_fold(float *folded, const sf_ibp_layout *layout, const float *parameters, int threads);
 
 /* ------------------------------------------------------------------ one step */
-
-/* Synonym sets. A text is a list of items: an item below the vocabulary's size is a word
- * that stays; item vocabulary + k may be any word of set k, whose first is the word itself. */
-typedef struct sf_ibp_sets {
-    uint32_t *members;
-    size_t *offsets; /* (count+1) */
-    size_t count;
-} sf_ibp_sets;
 
 typedef struct sf_ibp_batch {
     const uint32_t *items; /* (offsets[count]) */

@@ -13,7 +13,7 @@
 #include "ibp/network.h"
 #include "nn/layers.h"
 #include "train/course.h"
-#include "train/texts.h"
+#include "train/ibp_sets.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -40,58 +40,11 @@ static void trainer_free(sf_course *course)
     sf_textset_free(&t->corpus);
     sf_ibp_step_free(t->step);
     sf_linear_step_free(t->linear);
-    free(t->sets.members);
-    free(t->sets.offsets);
+    sf_ibp_sets_free(&t->sets);
     free(t->parameters);
     free(t->folded);
     free(t->scale);
     sf_textbatch_free(&t->batch);
-}
-
-/* ---------------------------------------------------------------------- sets */
-
-static int holds(const uint32_t *list, size_t count, uint32_t word)
-{
-    for (size_t i = 0; i < count; i++)
-        if (list[i] == word) return 1;
-    return 0;
-}
-
-/* One set for every word of the lexicon: the word, then its synonyms, each number once. What
- * the vocabulary lacks is the unknown word, in a set as in a text. */
-static safer_status make_sets(trainer *t, safer_error *error)
-{
-    const safer_lexicon *lexicon = t->options->lexicon;
-    size_t words = lexicon->words.count, count = 0;
-    sf_ibp_sets *sets = &t->sets;
-    sets->offsets = sf_calloc(words + 1, sizeof *sets->offsets);
-    sets->members = sf_alloc(words + (size_t)lexicon->synonym_offsets[words], sizeof *sets->members);
-    if (!sets->offsets || !sets->members) return sf_fail_memory(error);
-    for (size_t w = 0; w < words; w++) {
-        uint32_t *set = sets->members + count;
-        size_t size = 0;
-        set[size++] = t->corpus.drawn[w];
-        for (uint64_t k = lexicon->synonym_offsets[w]; k < lexicon->synonym_offsets[w + 1]; k++) {
-            uint32_t word = t->corpus.drawn[lexicon->synonyms[k]];
-            if (!holds(set, size, word)) set[size++] = word;
-        }
-        count += size;
-        sets->offsets[w + 1] = count;
-    }
-    sets->count = words;
-    return SAFER_OK;
-}
-
-/* Slots become items; a word whose set is itself alone is a word that stays. */
-static void make_items(trainer *t, sf_texts *texts)
-{
-    uint32_t V = (uint32_t)t->layout.shape.vocabulary;
-    for (size_t i = 0; i < texts->offsets[texts->count]; i++) {
-        uint32_t word = texts->tokens[i] & ~SF_TOKEN_SLOT;
-        if (!(texts->tokens[i] & SF_TOKEN_SLOT)) continue;
-        int alone = t->sets.offsets[word + 1] - t->sets.offsets[word] == 1;
-        texts->tokens[i] = alone ? t->sets.members[t->sets.offsets[word]] : V + word;
-    }
 }
 
 /* --------------------------------------------------------------------- start */
@@ -204,9 +157,9 @@ static safer_status start(sf_course *course, safer_error *error)
     sf_ibp_fold_layout(&t->folded_layout, &t->layout);
     t->frozen = o->cnn.freeze || (o->cnn.vectors && !o->defense.train_vectors);
     t->still = t->frozen && !(o->defense.triplet > 0);
-    SF_TRY(make_sets(t, error));
-    make_items(t, &t->corpus.fit);
-    make_items(t, &t->corpus.dev);
+    SF_TRY(sf_ibp_sets_make(&t->sets, &t->corpus, error));
+    sf_ibp_sets_apply(&t->corpus.fit, &t->sets, t->layout.shape.vocabulary);
+    sf_ibp_sets_apply(&t->corpus.dev, &t->sets, t->layout.shape.vocabulary);
     SF_TRY(make_room(t, error));
     first_vectors(t, o->cnn.vectors ? &vectors : NULL);
     sf_ibp_first_weights(t->parameters, &t->layout, o->seed);
@@ -224,47 +177,22 @@ typedef struct measuring {
     trainer *t;
     const sf_cnn_net *net;
     sf_ibp_network_scratch **scratch; /* one per worker */
-    uint32_t **ids;                   /* one per worker, grown */
-    size_t *id_capacity;
-    size_t *begins;  /* (workers, longest+1) */
-    double *margins; /* (workers, classes) */
+    sf_ibp_listed *listed;            /* one per worker */
+    double *margins;                  /* (workers, classes) */
     atomic_size_t certified;
     atomic_int failed;
 } measuring;
 
-/* The words that each position of a dev text may hold. -1 when memory is out. */
-static int list_choices(sf_ibp_choices *out, measuring *m, size_t text, int worker)
-{
-    const trainer *t = m->t;
-    const sf_texts *dev = &t->corpus.dev;
-    size_t V = t->layout.shape.vocabulary, count = 0, N = dev->offsets[text + 1] - dev->offsets[text];
-    size_t *begin = m->begins + (size_t)worker * (dev->longest + 1);
-    for (size_t i = 0; i < N; i++) {
-        uint32_t item = dev->tokens[dev->offsets[text] + i];
-        size_t first = item < V ? 0 : t->sets.offsets[item - V],
-               size = item < V ? 1 : t->sets.offsets[item - V + 1] - first;
-        begin[i] = count;
-        if (sf_grow(&m->ids[worker], &m->id_capacity[worker], count + size, sizeof **m->ids)) return -1;
-        if (item < V)
-            m->ids[worker][count] = item;
-        else
-            memcpy(m->ids[worker] + count, t->sets.members + first, size * sizeof **m->ids);
-        count += size;
-    }
-    begin[N] = count;
-    *out = (sf_ibp_choices){m->ids[worker], begin, N};
-    return 0;
-}
-
 static void measure_texts(void *context, size_t begin, size_t end, int worker)
 {
     measuring *m = context;
-    size_t certified = 0, K = m->t->layout.shape.classes;
+    const trainer *t = m->t;
+    size_t certified = 0, K = t->layout.shape.classes;
     double *margins = m->margins + (size_t)worker * K;
     for (size_t i = begin; i < end; i++) {
         sf_ibp_choices text;
-        size_t label = (size_t)m->t->corpus.dev.labels[i];
-        if (list_choices(&text, m, i, worker) ||
+        size_t label = (size_t)t->corpus.dev.labels[i];
+        if (sf_ibp_sets_list(&text, &m->listed[worker], &t->corpus.dev, i, &t->sets, t->layout.shape.vocabulary) ||
             sf_ibp_network_margins(margins, NULL, m->net, &text, label, &m->scratch[worker], NULL) != SAFER_OK)
             atomic_store(&m->failed, 1);
         else
@@ -283,13 +211,10 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
     sf_cnn_net *net = NULL;
     measuring m = {.t = t};
     m.scratch = sf_calloc(workers, sizeof *m.scratch);
-    m.ids = sf_calloc(workers, sizeof *m.ids);
-    m.id_capacity = sf_calloc(workers, sizeof *m.id_capacity);
-    m.begins = sf_alloc(workers * (t->corpus.dev.longest + 1), sizeof *m.begins);
+    m.listed = sf_calloc(workers, sizeof *m.listed);
     m.margins = sf_alloc(workers * t->layout.shape.classes, sizeof *m.margins);
     sf_ibp_fold(t->folded, &t->layout, t->parameters, threads);
-    if (!m.scratch || !m.ids || !m.id_capacity || !m.begins || !m.margins ||
-        sf_cnn_scales(t->scale, &t->folded_layout, t->folded, threads)) {
+    if (!m.scratch || !m.listed || !m.margins || sf_cnn_scales(t->scale, &t->folded_layout, t->folded, threads)) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -301,12 +226,10 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
 done:
     for (size_t i = 0; i < workers; i++) {
         if (m.scratch) sf_ibp_network_scratch_free(m.scratch[i]);
-        if (m.ids) free(m.ids[i]);
+        if (m.listed) sf_ibp_listed_free(&m.listed[i]);
     }
     free(m.scratch);
-    free(m.ids);
-    free(m.id_capacity);
-    free(m.begins);
+    free(m.listed);
     free(m.margins);
     sf_cnn_net_free(net);
     return status;

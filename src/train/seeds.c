@@ -108,7 +108,7 @@ static safer_status fit(double *right, const char *output, const safer_train_opt
     safer_sum_result found;
     safer_sum_options options;
     safer_sum_options_init(&options, sizeof options);
-    options.bounds = o->defense.kind != SAFER_DEFENSE_NONE;
+    options.bounds = o->defense.kind != SAFER_DEFENSE_NONE || o->arch == SAFER_ARCH_CONTEXT;
     options.seed = o->seed;
     options.threads = o->threads;
     options.progress = o->progress;

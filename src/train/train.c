@@ -11,6 +11,8 @@
 #include "base/number.h"
 #include "base/options.h"
 #include "draw/groups.h"
+#include "model/canonical.h"
+#include "model/context_sum.h"
 #include "nn/device.h"
 #include "train/seeds.h"
 
@@ -31,6 +33,7 @@ void safer_train_options_init(safer_train_options *options, size_t size)
         .cnn = {.dim = 100, .widths = "3", .filters = 100, .hidden = 100, .min_count = 2},
         .defense = {.kappa = SAFER_DEFAULT, .ramp = SAFER_DEFAULT, .margin = 10},
         .charcnn = {.characters = 1014},
+        .context = {.size = 16},
     };
     sf_options_init(options, size, &defaults, sizeof defaults);
 }
@@ -52,9 +55,11 @@ static preference preferred(const safer_train_options *o)
                             charcnn = {0.5, 0.002, 0.1, 1, 0.1, 128, 30, 0},
                             bert = {0.1, 0.00006, 0.01, 1, 0.1, 32, 3, 0},
                             bert_head = {0.1, 0.001, 0.3, 1, 0.1, 32, 20, 0},
-                            ibp = {0.2, 0.001, 0.0001, 0.25, 0, 32, 60, 0}, exact = {0, 2, 0.00001, 0, 0, 32, 12, 0};
+                            ibp = {0.2, 0.001, 0.0001, 0.25, 0, 32, 60, 0}, exact = {0, 2, 0.00001, 0, 0, 32, 12, 0},
+                            context = {0.5, 2, 0.00001, 0, 0, 32, 12, 0};
     if (o->defense.kind) return o->defense.kind == SAFER_DEFENSE_EXACT ? exact : ibp;
     if (o->arch == SAFER_ARCH_CHARCNN) return charcnn;
+    if (o->arch == SAFER_ARCH_CONTEXT) return context;
     if (o->arch == SAFER_ARCH_BERT) return o->bert.layers == 0 ? bert_head : bert;
     return plain;
 }
@@ -73,7 +78,7 @@ static safer_train_options resolve(const safer_train_options *options)
 {
     safer_train_options o = *options;
     const preference own = preferred(&o);
-    const int exact = o.defense.kind == SAFER_DEFENSE_EXACT;
+    const int exact = o.defense.kind == SAFER_DEFENSE_EXACT || o.arch == SAFER_ARCH_CONTEXT;
     prefer(&o.course.dropout, own.dropout);
     prefer(&o.course.rate, own.rate);
     prefer(&o.course.decay, own.decay);
@@ -127,6 +132,7 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
         {"characters", o->charcnn.characters, 1, 1 << 20},
         {"tokens", o->bert.tokens, 0, 1 << 20},
         {"bert.layers", o->bert.layers, SAFER_ALL_LAYERS, 9999},
+        {"context.size", o->context.size, 1, SF_CONTEXT_LARGEST},
         {"ramp", o->defense.ramp, 0, 100000},
         {"train_vectors", o->defense.train_vectors, 0, 1},
     };
@@ -176,8 +182,9 @@ static safer_status check_choices(const safer_train_options *o, safer_error *err
     if (o->course.pool != SAFER_POOL_DEFAULT && o->course.pool != SAFER_POOL_MEAN && o->course.pool != other)
         return sf_fail(error, SAFER_INVALID, "`pool` is \"%s\"; it must be mean or %s", safer_pool_name(o->course.pool),
                        safer_pool_name(other));
-    if (bert && !o->bert.encoder)
-        return sf_fail(error, SAFER_INVALID, "`encoder` is not given: bert starts from a pretrained encoder");
+    if ((bert || o->arch == SAFER_ARCH_CONTEXT) && !o->bert.encoder)
+        return sf_fail(error, SAFER_INVALID, "`encoder` is not given: %s starts from a pretrained encoder",
+                       safer_arch_name(o->arch));
     return SAFER_OK;
 }
 
@@ -232,6 +239,23 @@ static safer_status check_defense(const safer_train_options *o, safer_error *err
         return sf_fail(error, SAFER_INVALID, "`freeze` and `train_vectors` contradict each other");
     if (o->cnn.freeze && o->defense.triplet > 0)
         return sf_fail(error, SAFER_INVALID, "`freeze` and `triplet` contradict each other");
+    return SAFER_OK;
+}
+
+/* Its worst case is exact because no substitution changes what its encoder reads. */
+static safer_status check_context(const safer_train_options *o, safer_error *error)
+{
+    if (o->arch != SAFER_ARCH_CONTEXT) return SAFER_OK;
+    if (!o->lexicon)
+        return sf_fail(error, SAFER_INVALID, "`lexicon` is not given: context reads texts in its canonical form");
+    if (!sf_canonical_is(o->lexicon))
+        return sf_fail(
+            error, SAFER_INVALID,
+            "`lexicon` has the kernel %s: context needs one with the kernel representative, which gives every "
+            "text a canonical form",
+            o->lexicon->kernel_name);
+    if (o->cnn.max_words) return sf_fail(error, SAFER_INVALID, "`max_words`: context reads all words of a text");
+    if (sf_deletes(o->deletion)) return sf_fail(error, SAFER_INVALID, "`deletion`: context reads texts whole");
     return SAFER_OK;
 }
 
@@ -308,6 +332,7 @@ static safer_status prepare(safer_train_options *o, const char *output, safer_er
     SF_TRY(check_numbers(o, error));
     SF_TRY(check_defense(o, error));
     SF_TRY(check_deletion(o, error));
+    SF_TRY(check_context(o, error));
     SF_TRY(check_provenance(o, error));
     SF_TRY(check_data(o, error));
     SF_TRY(sf_seeds_check(output, o, error));
@@ -324,11 +349,10 @@ safer_status sf_train_check(const char *output, const safer_train_options *optio
 safer_status safer_train(const char *output, const safer_train_options *options, safer_train_report *report,
                          safer_error *error)
 {
-    static sf_trainer *const trainers[] = {[SAFER_ARCH_NGRAM] = sf_ngram_train,
-                                           [SAFER_ARCH_BOW] = sf_cnn_train,
-                                           [SAFER_ARCH_CNN] = sf_cnn_train,
-                                           [SAFER_ARCH_CHARCNN] = sf_charcnn_train,
-                                           [SAFER_ARCH_BERT] = sf_bert_train};
+    static sf_trainer *const trainers[] = {
+        [SAFER_ARCH_NGRAM] = sf_ngram_train, [SAFER_ARCH_BOW] = sf_cnn_train,
+        [SAFER_ARCH_CNN] = sf_cnn_train,     [SAFER_ARCH_CHARCNN] = sf_charcnn_train,
+        [SAFER_ARCH_BERT] = sf_bert_train,   [SAFER_ARCH_CONTEXT] = sf_context_train};
     safer_train_report unused;
     safer_train_options o = safer_train_options_default();
     safer_status status = SF_TAKE_OPTIONS(&o, options, safer_train_options, error);

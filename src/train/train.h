@@ -12,6 +12,7 @@ sf_trainer sf_cnn_train; /* bow and cnn */
 sf_trainer sf_ibp_train; /* these with a defense */
 sf_trainer sf_charcnn_train;
 sf_trainer sf_bert_train;
+sf_trainer sf_context_train;
 
 /* Refuses what safer_train would refuse before any work. */
 safer_status sf_train_check(const char *output, const safer_train_options *options, safer_error *error);
