@@ -28,8 +28,8 @@ typedef enum safer_precision {
 } safer_precision;
 SAFER_NAMED(safer_precision); /* "bf16", "f32", "portable" */
 
-/* How to compute from now on. bert and charcnn, and sums with such members, are opened with bf16 and
- * have the choice; ngram, bow and cnn are always portable, and refuse the other two. Not while the
+/* How to compute from now on. bert, charcnn and context, and sums with such members, are opened with
+ * bf16 and have the choice; ngram, bow and cnn are always portable, and refuse the other two. Not while the
  * model is in use, or a workspace made with it is kept. The answers of two arithmetics may differ in
  * rare, nearly even cases; which have the same bits is in docs/models.md. */
 SAFER_API safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error);
@@ -56,7 +56,7 @@ typedef struct safer_device {
  * 0 after the last, else 1. */
 SAFER_API int safer_device_get(safer_device *out, size_t number);
 
-/* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http" or "callback". */
+/* "ngram", "bow", "cnn", "charcnn", "bert", "context", "sum", "exec", "http" or "callback". */
 SAFER_API const char *safer_model_arch(const safer_model *model);
 
 /* What records call the model: the last part of its path, or the model_name of a remote one, "" without; and its

@@ -254,7 +254,7 @@ static safer_status search_text(safer_attack_result *r, safer_attacker *a, safer
 {
     sf_search *s = &a->search;
     safer_status status;
-    s->cross_check = 0;
+    s->claimed = s->cross_check = 0;
     s->level = a->options.alpha;
     s->looks = LOOKS;
     SF_TRY(sf_search_begin(s, a->victim, &a->options, r->label, error));

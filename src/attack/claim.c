@@ -79,6 +79,7 @@ static safer_status begin_search(total *t, const char *text, size_t length, size
     sf_search *s = &a->search;
     a->options.radius = radius;
     a->victim->options.max_queries = 0;
+    s->claimed = 1;
     s->cross_check = a->options.smoothed;
     s->level = LEVEL;
     s->looks = LOOKS;

@@ -189,8 +189,12 @@ safer_status sf_search_harvest(sf_search *s, sf_pick pick, safer_error *error)
     const uint32_t *row = sf_search_row(s, found);
     s->flips++;
     if (!s->cross_check && answer.exact) {
-        s->won = 1;
+        int folds = 0;
+        const safer_status status = s->claimed ? sf_victim_folds(&folds, s->victim, row, error) : SAFER_OK;
+        if (status != SAFER_OK) return status;
+        s->won = !folds;
         s->finding = (sf_finding){.beaten = 1, .exact = 1};
+        if (folds) sf_victim_refute(s->victim, found);
     } else if (s->confirmed < CONFIRMATIONS) {
         safer_status status = sf_search_test(s, row, answer.rival, error);
         if (status != SAFER_OK) return status;

@@ -10,6 +10,7 @@
 typedef struct sf_search {
     sf_victim *victim;
     const safer_attack_options *options;
+    int claimed;        /* a certificate is attacked: a text that folds to another one is none that it speaks of */
     int cross_check;    /* everything that is found goes through the test on fresh draws */
     double level;       /* of those tests, all of a text together */
     int looks;          /* of each */

@@ -201,14 +201,27 @@ typedef struct deployed {
     sf_stream stream;
 } deployed;
 
+/* Into the victim's check_slots. */
+static safer_status read_again(sf_victim *v, const uint32_t *choices, safer_error *error)
+{
+    sf_buffer_clear(&v->check_text);
+    if (sf_victim_render(&v->check_text, v, choices)) return sf_fail_memory(error);
+    return sf_slots_read(&v->check_slots, v->lexicon, v->check_text.bytes ? v->check_text.bytes : "",
+                         v->check_text.length, error);
+}
+
+safer_status sf_victim_folds(int *folds, sf_victim *v, const uint32_t *choices, safer_error *error)
+{
+    const safer_status status = read_again(v, choices, error);
+    *folds = status == SAFER_OK && sf_slots_folded(&v->check_slots);
+    return status;
+}
+
 static safer_status deploy(deployed *d, const uint32_t *choices, safer_error *error)
 {
     sf_victim *v = d->victim;
     safer_status status;
-    sf_buffer_clear(&v->check_text);
-    if (sf_victim_render(&v->check_text, v, choices)) return sf_fail_memory(error);
-    SF_TRY(sf_slots_read(&v->check_slots, v->lexicon, v->check_text.bytes ? v->check_text.bytes : "",
-                         v->check_text.length, error));
+    SF_TRY(read_again(v, choices, error));
     SF_TRY(sf_victim_draw(v, &v->check_slots, &d->sampler, error));
     if (sf_grow(&v->draws, &v->draw_capacity, v->options.batch * d->sampler.width + 1, sizeof *v->draws)) {
         status = sf_fail_memory(error);

@@ -139,6 +139,9 @@ double sf_victim_start_score(const sf_victim *victim, int label);
 /* Appends the text with these words in it. 0, or -1 when memory is out. */
 int sf_victim_render(sf_buffer *out, const sf_victim *victim, const uint32_t *choices);
 
+/* *folds: whether the text that these choices make is one that the lexicon's fold changes. */
+safer_status sf_victim_folds(int *folds, sf_victim *victim, const uint32_t *choices, safer_error *error);
+
 /* Smoothed: what fresh draws say, made as the deployed classifier would make them for the
  * rendered text. */
 typedef struct sf_finding {

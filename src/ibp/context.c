@@ -1,6 +1,7 @@
 /* The worst case of a `context` model (model/context_sum.h), exactly.
  *
- * Theorem. Let X be a text of N words and X' any text that exchanges words of X for synonyms of the model's lexicon.
+ * Theorem. Let X be a text of N words and X' any text that exchanges words of X for synonyms of the model's lexicon;
+ * where the lexicon folds, X is folded, and X' is one that the fold leaves as it is (docs/fold.md says which are not).
  * Let v_c(x, i) be the whole number that sf_context_word gives class c for word x in the place of word i of X, and b_c
  * that of its bias. Then what the program adds up for class c when it is asked about X' is
  *

@@ -117,7 +117,8 @@ safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon
                        "`method` ibp looks into the model, which must be bow, cnn or context, or a sum; this one is %s",
                        model->class->arch);
     if (!sum && reads_otherwise(model, lexicon))
-        return sf_fail(error, SAFER_INVALID, "the model reads texts in the canonical form of another lexicon, its own");
+        return sf_fail(error, SAFER_INVALID,
+                       "bounds of context need the lexicon it was trained with, which is in its file; this is another");
     for (size_t m = 0; sum && m < sum->count; m++) {
         const sf_sum_member *member = &sum->members[m];
         if (!member->canonical && !is_known(member->model))

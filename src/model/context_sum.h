@@ -1,4 +1,4 @@
-/* The `context` classifier, as rooms see it that ask and bound it: what it adds up. context.h has the rest.
+/* The `context` classifier, for the rooms that ask it and bound it: what it adds up. context.h has the rest.
  *
  * It adds up a number for every word of the text, a score of the word itself in the context of the canonical text
  * (model/canonical.h). Exchanging a word for a synonym of the model's lexicon changes that word's number alone: no
@@ -15,10 +15,10 @@
  *     divided by how many words the text has; an output has its bias besides. Two classes have one output, the lead of
  *     class 1 over class 0; more have one each. The class with the greatest sum wins, the first of equal ones.
  *
- * What is added up are whole numbers of 2^-SF_CONTEXT_BITS: sf_context_word and sf_context_bias make them, for who
- * answers and for who bounds. The number before it is divided is cut at SF_CONTEXT_MOST either way, so N words give
- * less than 2^50 + N, a bias 2^50 at most, and a class fewer than 2^52 units: no sum overflows 64 bits, and leads are
- * exact in double. */
+ * What is added up are whole numbers of 2^-SF_CONTEXT_BITS: sf_context_word and sf_context_bias make them, for answers
+ * and for bounds. The number before it is divided is cut at SF_CONTEXT_MOST either way, so N words give less than
+ * 2^50 + N, a bias 2^50 at most, and a class fewer than 2^52 units: no sum overflows 64 bits, and leads are exact in
+ * double. */
 #ifndef SF_MODEL_CONTEXT_SUM_H
 #define SF_MODEL_CONTEXT_SUM_H
 

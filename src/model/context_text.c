@@ -87,7 +87,7 @@ static int push(sf_ids *ids, const uint32_t *more, size_t count)
     return 0;
 }
 
-/* A text's context is a function of its own vector, computed in a fixed order. One that is not finite is none: no file
+/* A word's context is a function of its own vector, computed in a fixed order. One that is not finite is none: no file
  * holds such numbers, but a network can make them. */
 static void project(float *out, const float *vector, const sf_context_encoder *e)
 {

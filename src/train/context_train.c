@@ -299,7 +299,7 @@ static safer_status start(sf_course *course, safer_error *error)
     safer_status status;
     trainer *t = (trainer *)course;
     const safer_train_options *o = t->options = course->options;
-    safer_train_options whole = *o; /* all words of a text are read */
+    safer_train_options whole = *o; /* all words of a text that training can read */
     const sf_context_step_options options = {o->course.rate, o->course.decay, o->course.dropout, o->defense.kappa,
                                              o->seed};
     whole.cnn.max_words = 0;

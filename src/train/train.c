@@ -255,7 +255,9 @@ static safer_status check_context(const safer_train_options *o, safer_error *err
             "text a canonical form",
             o->lexicon->kernel_name);
     if (o->cnn.max_words) return sf_fail(error, SAFER_INVALID, "`max_words`: context reads all words of a text");
-    if (sf_deletes(o->deletion)) return sf_fail(error, SAFER_INVALID, "`deletion`: context reads texts whole");
+    if (sf_deletes(o->deletion))
+        return sf_fail(error, SAFER_INVALID, "`%s`: context reads texts whole",
+                       o->deletion.groups ? "groups" : "deletion");
     return SAFER_OK;
 }
 
