@@ -501,7 +501,8 @@ static void other_lexicons_are_refused(void **unused)
     write_model(temporary("m"), lexicon, 2, 24, 0, ANY);
     safer_model *model = open_model(temporary("m"));
     assert_ok(sf_ibp_check(model, lexicon, &error));
-    assert_fails(sf_ibp_check(model, other, &error), SAFER_INVALID, "bounds of context need the lexicon it was trained with");
+    assert_fails(sf_ibp_check(model, other, &error), SAFER_INVALID,
+                 "bounds of context need the lexicon it was trained with");
     static const char members[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"m\"}]}";
     const char *sum_path = write_temporary("sum.json", members, strlen(members));
     safer_model *sum = open_model(sum_path);
