@@ -5,7 +5,6 @@
  * its contexts are kept, and the encoder runs once for all. */
 #include "model/context.h"
 
-#include "base/elementary.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -148,20 +147,6 @@ static void add_up(scratch *s, const uint32_t *numbers, const sf_context_text *t
         for (size_t o = 0; o < outputs; o++) totals[o] += sf_context_word(sum, numbers[w], contexts, w, o);
 }
 
-static int answer(float *scores, const int64_t *totals, size_t K)
-{
-    size_t best = 0;
-    double sum = 0;
-    for (size_t k = 1; k < K; k++)
-        if (totals[k] > totals[best]) best = k;
-    if (scores) {
-        for (size_t k = 0; k < K; k++) sum += sf_exp(ldexp((double)(totals[k] - totals[best]), -SF_CONTEXT_BITS));
-        for (size_t k = 0; k < K; k++)
-            scores[k] = (float)(sf_exp(ldexp((double)(totals[k] - totals[best]), -SF_CONTEXT_BITS)) / sum);
-    }
-    return (int)best;
-}
-
 /* Up to SF_CONTEXT_GROUP texts. Those that differ from the one before are encoded, together. */
 static safer_status classify_group(const sf_context_model *m, const sf_span *texts, size_t count, int *labels,
                                    float *scores, scratch *s, safer_error *error)
@@ -183,7 +168,8 @@ static safer_status classify_group(const sf_context_model *m, const sf_span *tex
     if (asked) SF_TRY(sf_context_encode(fresh, asked, &encoder, &s->reader, error));
     for (size_t i = 0; i < count; i++) {
         add_up(s, s->numbers[i], &s->texts[source[i]]);
-        labels[i] = answer(scores ? scores + i * m->base.classes : NULL, s->totals, m->base.classes);
+        labels[i] = sf_model_answer(scores ? scores + i * m->base.classes : NULL, s->totals, m->base.classes,
+                                    SF_CONTEXT_BITS);
     }
     const sf_context_text last = s->texts[before];
     s->texts[before] = s->texts[0];

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "model/model.h"
 
+#include "base/elementary.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -11,6 +12,7 @@
 #include "nn/device.h"
 #include "text/name.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +20,20 @@
 safer_status sf_model_probe(const safer_model *model, const sf_span *texts, size_t count, safer_error *error)
 {
     return model->class->probe ? model->class->probe(model, texts, count, error) : SAFER_OK;
+}
+
+int sf_model_answer(float *scores, const int64_t *totals, size_t K, int bits)
+{
+    size_t best = 0;
+    double sum = 0;
+    for (size_t k = 1; k < K; k++)
+        if (totals[k] > totals[best]) best = k;
+    if (scores) {
+        for (size_t k = 0; k < K; k++) sum += sf_exp(ldexp((double)(totals[k] - totals[best]), -bits));
+        for (size_t k = 0; k < K; k++)
+            scores[k] = (float)(sf_exp(ldexp((double)(totals[k] - totals[best]), -bits)) / sum);
+    }
+    return (int)best;
 }
 
 typedef struct hosted {

@@ -124,6 +124,10 @@ safer_status sf_model_confirm(const safer_model *model, const sf_span *texts, co
 safer_status sf_model_identify(const safer_model *model, safer_error *error);
 const char *sf_model_probe_digest(const safer_model *model);
 
+/* What a model that adds up whole numbers of 2^-bits answers: the class with the greatest total (K), the first of equal
+ * ones; scores (K), when not NULL, get the probabilities whose logarithms these are. */
+int sf_model_answer(float *scores, const int64_t *totals, size_t K, int bits);
+
 /* SAFER_INVALID when a remote model has no name; `why` begins the message's second half, as "to write records". */
 safer_status sf_model_check_name(const safer_model *model, const char *why, safer_error *error);
 

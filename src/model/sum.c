@@ -139,20 +139,6 @@ done:
     return status;
 }
 
-static int answer(float *scores, const int64_t *totals, size_t K)
-{
-    size_t best = 0;
-    double sum = 0;
-    for (size_t k = 1; k < K; k++)
-        if (totals[k] > totals[best]) best = k;
-    if (scores) {
-        for (size_t k = 0; k < K; k++) sum += sf_exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS));
-        for (size_t k = 0; k < K; k++)
-            scores[k] = (float)(sf_exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS)) / sum);
-    }
-    return (int)best;
-}
-
 static safer_status classify(const safer_model *base, const sf_span *texts, size_t count, int *labels, float *scores,
                              void *scratch, safer_error *error)
 {
@@ -164,7 +150,7 @@ static safer_status classify(const safer_model *base, const sf_span *texts, size
         memset(s->totals, 0, texts_here * K * sizeof *s->totals);
         for (size_t m = 0; m < s->sum->count; m++) SF_TRY(hear(s, m, texts + i, texts_here, error));
         for (size_t j = 0; j < texts_here; j++)
-            labels[i + j] = answer(scores ? scores + (i + j) * K : NULL, s->totals + j * K, K);
+            labels[i + j] = sf_model_answer(scores ? scores + (i + j) * K : NULL, s->totals + j * K, K, SF_SUM_BITS);
     }
 done:
     return status;

@@ -3,8 +3,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
-
-#include <math.h>
+#include "train/leads.h"
 
 /* Parts of the rate. A bias counts for a whole text, `common` for all of its words; what a word is in its context must
  * not run ahead of what it is in all of them. */
@@ -122,28 +121,7 @@ static double lead_of(sf_context_step *s, const float *p, const sf_context_lesso
     return lead(p + s->layout.bias, D, 1, y, c) + common + (N ? sum / (double)N : 0);
 }
 
-/* Cross entropy of leads over all other classes; pulls gets its gradient by each. */
-static double cross_entropy(double *pulls, const double *leads, size_t K, size_t y)
-{
-    double top = 0, sum; /* logits are -lead, and 0 for y */
-    for (size_t c = 0; c < K; c++)
-        if (c != y && -leads[c] > top) top = -leads[c];
-    sum = exp(-top);
-    for (size_t c = 0; c < K; c++)
-        if (c != y) sum += exp(-leads[c] - top);
-    for (size_t c = 0; c < K; c++) pulls[c] = c == y ? 0 : -exp(-leads[c] - top) / sum;
-    return top + log(sum);
-}
-
 /* -------------------------------------------------------------------- learning */
-
-/* One number down its gradient. */
-static void descend(float *number, float *squares, double gradient, double rate, double decay)
-{
-    double g = gradient + decay * (double)*number, sum = (double)*squares + g * g;
-    *squares = (float)sum;
-    if (sum > 0) *number = (float)((double)*number - rate * g / sqrt(sum));
-}
 
 /* Both ends of a lead that `number` times the numbers at `at`, `stride` apart, give. */
 static void descend_lead(const sf_context_step *s, float *p, float *squares, size_t at, size_t stride, size_t y,
@@ -151,10 +129,10 @@ static void descend_lead(const sf_context_step *s, float *p, float *squares, siz
 {
     const double decay = s->options.decay;
     if (s->layout.shape.outputs == 1) {
-        descend(p + at, squares + at, y ? gradient : -gradient, rate, decay);
+        sf_descend(p + at, squares + at, y ? gradient : -gradient, rate, decay);
     } else {
-        descend(p + at + y * stride, squares + at + y * stride, gradient, rate, decay);
-        descend(p + at + c * stride, squares + at + c * stride, -gradient, rate, decay);
+        sf_descend(p + at + y * stride, squares + at + y * stride, gradient, rate, decay);
+        sf_descend(p + at + c * stride, squares + at + c * stride, -gradient, rate, decay);
     }
 }
 
@@ -185,7 +163,7 @@ static double learn(sf_context_step *s, float *p, float *squares, const sf_conte
     const size_t K = s->layout.shape.classes, y = l->label;
     for (size_t c = 0; c < K; c++)
         if (c != y) s->leads[c] = lead_of(s, p, l, worst, y, c);
-    const double loss = weight * cross_entropy(s->pulls, s->leads, K, y);
+    const double loss = weight * sf_lead_entropy(s->pulls, s->leads, K, y);
     for (size_t c = 0; c < K; c++)
         if (c != y) descend_text(s, p, squares, l, each, y, c, weight * s->pulls[c]);
     return loss;

@@ -9,8 +9,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
-
-#include <math.h>
+#include "train/leads.h"
 
 /* A bias counts for a whole text, a word's number for one word of it. */
 static const double BIAS_RATE = 1.0 / 64;
@@ -114,38 +113,17 @@ static double least_lead(sf_linear_step *s, const float *parameters, const uint3
     return lead(parameters + s->layout.output_bias, D, y, c) + (left ? sum / (double)left : 0);
 }
 
-/* One number down its gradient. */
-static void descend(float *number, float *squares, double gradient, double rate, double decay)
-{
-    double g = gradient + decay * (double)*number, sum = (double)*squares + g * g;
-    *squares = (float)sum;
-    if (sum > 0) *number = (float)((double)*number - rate * g / sqrt(sum));
-}
-
 /* Both ends of a lead; `pull` is the gradient of the loss by it. */
 static void descend_lead(const sf_linear_step *s, float *parameters, float *squares, size_t at, size_t y, size_t c,
                          double pull, double rate)
 {
     double decay = s->options.decay;
     if (s->layout.features == 1) {
-        descend(parameters + at, squares + at, y ? pull : -pull, rate, decay);
+        sf_descend(parameters + at, squares + at, y ? pull : -pull, rate, decay);
     } else {
-        descend(parameters + at + y, squares + at + y, pull, rate, decay);
-        descend(parameters + at + c, squares + at + c, -pull, rate, decay);
+        sf_descend(parameters + at + y, squares + at + y, pull, rate, decay);
+        sf_descend(parameters + at + c, squares + at + c, -pull, rate, decay);
     }
-}
-
-/* Cross entropy of leads over all other classes; pulls gets its gradient by each. */
-static double cross_entropy(double *pulls, const double *leads, size_t K, size_t y)
-{
-    double top = 0, sum; /* logits are -lead, and 0 for y */
-    for (size_t c = 0; c < K; c++)
-        if (c != y && -leads[c] > top) top = -leads[c];
-    sum = exp(-top);
-    for (size_t c = 0; c < K; c++)
-        if (c != y) sum += exp(-leads[c] - top);
-    for (size_t c = 0; c < K; c++) pulls[c] = c == y ? 0 : -exp(-leads[c] - top) / sum;
-    return top + log(sum);
 }
 
 /* One text, its loss at `eps` with this weight. */
@@ -156,7 +134,7 @@ static double learn(sf_linear_step *s, float *parameters, float *squares, const 
     double rate = s->options.rate;
     for (size_t c = 0; c < K; c++)
         if (c != y) s->leads[c] = least_lead(s, parameters, items, count, left, eps, y, c);
-    double loss = weight * cross_entropy(s->pulls, s->leads, K, y);
+    double loss = weight * sf_lead_entropy(s->pulls, s->leads, K, y);
     for (size_t c = 0; c < K; c++) {
         if (c == y) continue;
         double pull = weight * s->pulls[c];
