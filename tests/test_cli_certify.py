@@ -547,7 +547,7 @@ class Resume(Verbs):
 
     def test_interrupt(self):
         """Ctrl-C or SIGTERM: exit 130, whole records, and --resume ends as if nothing had happened"""
-        base = (*WITH_K, "--data", "demo/test.tsv", "--method", "hoeffding", "--n", 3000, "--limit", 60, "--threads", 2)
+        base = (*WITH_K, "--data", "demo/test.tsv", "--method", "hoeffding", "--n", 20000, "--limit", 60, "--threads", 2)
         whole = self.fresh()
         self.ok(certify(*base, "-o", whole))
         for how in (signal.SIGINT, signal.SIGTERM):
