@@ -236,7 +236,9 @@ static int run(void *from, char **arguments, size_t count)
     } else {
         code = cli_fail(&error);
     }
-    if (code == CLI_SYSTEM && has_checkpoint(r)) cli_say("continue with --resume, on another --device if need be");
+    if (code == CLI_SYSTEM && has_checkpoint(r))
+        cli_say(o->arch == SAFER_ARCH_CONTEXT ? "continue with --resume"
+                                              : "continue with --resume, on another --device if need be");
     free(classes.texts);
     safer_data_free(train);
     safer_data_free(dev);

@@ -400,14 +400,22 @@ void mock_trace(int device)
     if (file) fclose(file);
 }
 
-/* A layout of this library's ends with the classifier's bias and begins with the words. */
+/* A layout of this library's begins with the words, and ends with the classifier's bias or, without classes, with that
+ * of the last layer's norm. */
+static size_t size_of(const sf_encoder *e)
+{
+    const float *end = e->classifier.bias ? e->classifier.bias + e->classes
+                                          : e->layer[e->layers - 1].norm2.bias + e->hidden;
+    return (size_t)(end - e->words);
+}
+
 static safer_status net_new(sf_device_net **out, int device, const sf_encoder *encoder, int slots, size_t *rows,
                             safer_error *error)
 {
     const size_t fit = (size_t)order("MOCK_ROWS", 1 << 20);
-    const size_t size = (size_t)(encoder->classifier.bias - encoder->words) + encoder->classes;
     (void)slots;
     if (check_shape(encoder, error) != SAFER_OK) return SAFER_INPUT;
+    const size_t size = size_of(encoder);
     if (fit < encoder->tokens) return fail(error, SAFER_MEMORY, "out of memory");
     if (*rows > fit) *rows = fit;
     sf_device_net *net = room(1, sizeof *net);
@@ -428,15 +436,49 @@ static void net_free(sf_device_net *net)
     free(net);
 }
 
+static safer_status begin(sf_device_net *net, const char *what, const size_t *offsets, size_t count, safer_error *error)
+{
+    if (mock_call(&net->calls, what, error) != SAFER_OK) return SAFER_SYSTEM;
+    if (offsets[count] - offsets[0] > net->rows) return fail(error, SAFER_SYSTEM, "the mock was given too many pieces");
+    __atomic_add_fetch(&mock_answers[net->device], 1, __ATOMIC_SEQ_CST);
+    if (count > mock_most_texts) mock_most_texts = count;
+    return SAFER_OK;
+}
+
 static safer_status answer(float *logits, sf_device_net *net, int slot, const uint32_t *ids, const size_t *offsets,
                            size_t count, safer_error *error)
 {
     (void)slot;
-    if (mock_call(&net->calls, "computing answers", error) != SAFER_OK) return SAFER_SYSTEM;
-    if (offsets[count] - offsets[0] > net->rows) return fail(error, SAFER_SYSTEM, "the mock was given too many pieces");
-    classify(logits, &net->encoder, ids, offsets, count);
-    __atomic_add_fetch(&mock_answers[net->device], 1, __ATOMIC_SEQ_CST);
-    if (count > mock_most_texts) mock_most_texts = count;
+    const safer_status status = begin(net, "computing answers", offsets, count, error);
+    if (status == SAFER_OK) classify(logits, &net->encoder, ids, offsets, count);
+    return status;
+}
+
+/* Every part lies in a text, behind the one before. */
+static safer_status means(const sf_device_part *parts, size_t part_count, sf_device_net *net, int slot,
+                          const uint32_t *ids, const size_t *offsets, size_t count, safer_error *error)
+{
+    const sf_encoder *e = &net->encoder;
+    const sf_device_part *p = parts, *end = parts + part_count;
+    size_t at = 0;
+    (void)slot;
+    if (begin(net, "computing means", offsets, count, error) != SAFER_OK) return SAFER_SYSTEM;
+    for (size_t i = 0; i < count; i++) {
+        const size_t first = offsets[i] - offsets[0], last = offsets[i + 1] - offsets[0];
+        text t = text_new(e, ids + offsets[i], last - first);
+        forward(&t, e);
+        for (; p < end && p->begin < last; at = p->begin + p->count, p++) {
+            if (p->begin < at || p->begin < first || !p->count || p->count > last - p->begin) abort();
+            for (size_t c = 0; c < e->hidden; c++) {
+                double sum = 0;
+                for (size_t n = p->begin - first; n < p->begin - first + p->count; n++)
+                    sum += t.last[n * e->hidden + c];
+                p->mean[c] = (float)(sum / (double)p->count);
+            }
+        }
+        text_free(&t, e);
+    }
+    if (p < end) abort();
     return SAFER_OK;
 }
 
@@ -582,6 +624,7 @@ const sf_device_table *MOCK_NAME(void)
                                           .net_new = net_new,
                                           .net_free = net_free,
                                           .answer = answer,
+                                          .means = means,
                                           .step_new = step_new,
                                           .step_free = step_free,
                                           .step_write = step_write,

@@ -1,4 +1,4 @@
-/* An encoder on the GPU: its weights, and answers.
+/* An encoder on the GPU: its weights, answers, and the means of parts of texts.
  *
  * Texts lie one after the other without padding. bf16 everywhere between kernels, sums in f32. A layer is
  *
@@ -47,8 +47,9 @@ struct slot {
     uint32_t *ids, *starts;
     uint16_t *places;
     sf_attend_block *blocks;
+    span *parts;
     float *logits;
-    char *host; /* pinned: logits, and then what is copied to the device */
+    char *host; /* pinned: what comes back, parts, and then what else is copied to the device */
 };
 
 } // namespace
@@ -270,12 +271,28 @@ safer_status load(sf_device_net *net, const sf_encoder *e, safer_error *error)
 /* A text has at least one row, so there are no more texts than rows. */
 size_t most_blocks(size_t rows) { return rows; }
 
+/* Means come back by so many at a time: all of a batch would be more pinned memory than a machine likes to give. */
+size_t staged_parts(const sf_device_net *net)
+{
+    const size_t some = ((size_t)1 << 20) / net->shape.hidden;
+    return some < net->rows ? some : net->rows;
+}
+
+/* Floats that come back: logits, or means. */
+size_t staged(const sf_device_net *net)
+{
+    const size_t logits = net->rows * net->shape.classes, means = staged_parts(net) * net->shape.hidden;
+    return logits > means ? logits : means;
+}
+
 size_t host_bytes(const sf_device_net *net)
 {
     const size_t rows = net->rows;
-    return rows * net->shape.classes * sizeof(float) + (2 * rows + 1) * sizeof(uint32_t) +
+    return staged(net) * sizeof(float) + rows * sizeof(span) + (2 * rows + 1) * sizeof(uint32_t) +
            most_blocks(rows) * sizeof(sf_attend_block) + rows * sizeof(uint16_t);
 }
+
+span *host_parts(const struct slot *s, const sf_device_net *net) { return (span *)((float *)s->host + staged(net)); }
 
 safer_status make_slot(struct slot *s, sf_device_net *net, safer_error *error)
 {
@@ -301,6 +318,7 @@ safer_status make_slot(struct slot *s, sf_device_net *net, safer_error *error)
     SF_TRY_RETURN(take(&s->starts, &net->memory, (rows + 1), error));
     SF_TRY_RETURN(take(&s->places, &net->memory, rows, error));
     SF_TRY_RETURN(take(&s->blocks, &net->memory, most_blocks(rows), error));
+    SF_TRY_RETURN(take(&s->parts, &net->memory, rows, error));
     SF_TRY_RETURN(take(&s->logits, &net->memory, rows * net->shape.classes, error));
     SF_CUDA_TRY(cudaMallocHost(&s->host, host_bytes(net)), "taking pinned memory");
     return SAFER_OK;
@@ -456,7 +474,7 @@ safer_status send(sent *out, const struct slot *s, const sf_device_net *net, con
                   size_t count, safer_error *error)
 {
     const size_t rows = offsets[count] - offsets[0];
-    uint32_t *host_ids = (uint32_t *)((float *)s->host + net->rows * net->shape.classes), *starts = host_ids + rows;
+    uint32_t *host_ids = (uint32_t *)(host_parts(s, net) + net->rows), *starts = host_ids + rows;
     sf_attend_block *block = (sf_attend_block *)(starts + count + 1);
     size_t made = 0;
     memcpy(host_ids, ids + offsets[0], rows * sizeof *ids);
@@ -474,6 +492,40 @@ safer_status send(sent *out, const struct slot *s, const sf_device_net *net, con
                 what);
     SF_CUDA_TRY(cudaMemcpyAsync(s->blocks, block, made * sizeof *block, cudaMemcpyHostToDevice, s->stream), what);
     SF_CUDA_TRY(cudaMemcpyAsync(s->places, places, rows * sizeof *places, cudaMemcpyHostToDevice, s->stream), what);
+    return SAFER_OK;
+}
+
+/* Copies a batch to the device and runs all layers: *last is (rows, hidden), behind the norm at the end. */
+safer_status encode(const bf16 **last, const struct slot *s, const sf_device_net *net, const uint32_t *ids,
+                    const size_t *offsets, size_t count, safer_error *error)
+{
+    sent b;
+    SF_CUDA_TRY(cudaSetDevice(net->device), "choosing the device");
+    SF_TRY_RETURN(send(&b, s, net, ids, offsets, count, error));
+    SF_TRY_RETURN(run_embeddings(s, net, b.rows, error));
+    for (size_t i = 0; i < net->shape.layers; i++) SF_TRY_RETURN(run_layer(s, net, &net->layers[i], &b, error));
+    *last = s->x;
+    if (net->end_norm[0]) {
+        FOR_WIDTH(net->shape.hidden, run_norm, s->y, s->x, net->end_norm, net, b.rows, s->stream);
+        *last = s->y;
+    }
+    return SAFER_OK;
+}
+
+/* Means (parts, hidden) of the device to where each belongs. */
+safer_status fetch_means(const sf_device_part *parts, size_t count, const float *means, const struct slot *s,
+                         const sf_device_net *net, safer_error *error)
+{
+    const size_t H = net->shape.hidden, most = staged_parts(net);
+    for (size_t first = 0; first < count; first += most) {
+        const size_t some = count - first < most ? count - first : most;
+        SF_CUDA_TRY(cudaMemcpyAsync(s->host, means + first * H, some * H * sizeof *means, cudaMemcpyDeviceToHost,
+                                    s->stream),
+                    "copying means");
+        SF_CUDA_TRY(cudaStreamSynchronize(s->stream), "computing means");
+        for (size_t i = 0; i < some; i++)
+            memcpy(parts[first + i].mean, (const float *)s->host + i * H, H * sizeof *means);
+    }
     return SAFER_OK;
 }
 
@@ -535,16 +587,8 @@ safer_status sf_cuda_answer(float *logits, sf_device_net *net, int slot, const u
                             size_t count, safer_error *error)
 {
     const struct slot *s = &net->slot[slot];
-    sent b;
-    SF_CUDA_TRY(cudaSetDevice(net->device), "choosing the device");
-    SF_TRY_RETURN(send(&b, s, net, ids, offsets, count, error));
-    SF_TRY_RETURN(run_embeddings(s, net, b.rows, error));
-    for (size_t i = 0; i < net->shape.layers; i++) SF_TRY_RETURN(run_layer(s, net, &net->layers[i], &b, error));
-    const bf16 *last = s->x;
-    if (net->end_norm[0]) {
-        FOR_WIDTH(net->shape.hidden, run_norm, s->y, s->x, net->end_norm, net, b.rows, s->stream);
-        last = s->y;
-    }
+    const bf16 *last;
+    SF_TRY_RETURN(encode(&last, s, net, ids, offsets, count, error));
     classify<<<(unsigned)count, POOL_THREADS, 2 * net->shape.hidden * sizeof(float), s->stream>>>(s->logits, last,
                                                                                                   s->starts, net->end);
     SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");
@@ -553,4 +597,21 @@ safer_status sf_cuda_answer(float *logits, sf_device_net *net, int slot, const u
     SF_CUDA_TRY(cudaStreamSynchronize(s->stream), "computing answers");
     memcpy(logits, s->host, bytes);
     return SAFER_OK;
+}
+
+/* Of qkv nothing is needed behind the last layer, and it has room for more floats than there are rows. */
+safer_status sf_cuda_means(const sf_device_part *parts, size_t part_count, sf_device_net *net, int slot,
+                           const uint32_t *ids, const size_t *offsets, size_t count, safer_error *error)
+{
+    const struct slot *s = &net->slot[slot];
+    const bf16 *last;
+    span *host = host_parts(s, net);
+    float *means = (float *)s->qkv;
+    SF_TRY_RETURN(encode(&last, s, net, ids, offsets, count, error));
+    for (size_t i = 0; i < part_count; i++) host[i] = {(uint32_t)parts[i].begin, (uint32_t)parts[i].count};
+    SF_CUDA_TRY(cudaMemcpyAsync(s->parts, host, part_count * sizeof *host, cudaMemcpyHostToDevice, s->stream),
+                "copying parts");
+    mean_spans<<<(unsigned)part_count, POOL_THREADS, 0, s->stream>>>(means, last, s->parts, (int)net->shape.hidden);
+    SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");
+    return fetch_means(parts, part_count, means, s, net, error);
 }

@@ -64,6 +64,7 @@ extern "C" __attribute__((visibility("default"))) const sf_device_table *sf_devi
                                           sf_cuda_net_new,
                                           sf_cuda_net_free,
                                           sf_cuda_answer,
+                                          sf_cuda_means,
                                           sf_cuda_step_new,
                                           sf_cuda_step_free,
                                           sf_cuda_step_write,

@@ -1,4 +1,5 @@
-/* The end of an encoder on the GPU: from the vectors of a text to its logits, a text a block. */
+/* The end of an encoder on the GPU: from the vectors of a text to its logits, a text a block; or to the means of its
+ * parts, a part a block. */
 #ifndef SF_CUDA_POOL_CUH
 #define SF_CUDA_POOL_CUH
 
@@ -73,6 +74,24 @@ static __global__ void __launch_bounds__(POOL_THREADS)
     for (int c = warp; c < h.classes; c += POOL_THREADS / 32) {
         const float sum = dense(h.weight + (size_t)c * h.hidden, pooled, h.hidden) + h.bias[c];
         if (threadIdx.x % 32 == 0) logits[(size_t)blockIdx.x * h.classes + c] = sum;
+    }
+}
+
+/* Pieces begin .. begin+count-1 of a batch. */
+struct span {
+    uint32_t begin, count;
+};
+
+/* means (parts, hidden) of the rows of x that each part has; every number is summed by one thread, row by row. */
+static __global__ void __launch_bounds__(POOL_THREADS)
+    mean_spans(float *means, const bf16 *x, const span *parts, const int hidden)
+{
+    const span p = parts[blockIdx.x];
+    const bf16 *rows = x + (size_t)p.begin * hidden;
+    for (int c = threadIdx.x; c < hidden; c += POOL_THREADS) {
+        float sum = __bfloat162float(rows[c]);
+        for (size_t i = 1; i < p.count; i++) sum += __bfloat162float(rows[i * hidden + c]);
+        means[(size_t)blockIdx.x * hidden + c] = sum / (float)p.count;
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "model/nets.h"
 #include "nn/layers.h"
 
 #include <stdio.h>
@@ -225,14 +226,11 @@ static safer_status set_precision(safer_model *model, safer_precision precision,
 static safer_status set_device(safer_model *model, const char *name, safer_error *error)
 {
     bert *m = (bert *)model;
-    sf_device_choice choice;
     sf_bert_device *device = NULL;
-    safer_status status = sf_device_choose(&choice, name, error);
+    const safer_status status = sf_bert_device_open(&device, name, SF_NETS_DEVICES, &m->checkpoint.layout,
+                                                    m->checkpoint.parameters, error);
     if (status != SAFER_OK) return status;
-    if (!choice.count) return m->device ? set_precision(model, SAFER_PRECISION_BF16, error) : SAFER_OK;
-    status = sf_bert_device_new(&device, &choice, &m->checkpoint.layout, m->checkpoint.parameters, error);
-    if (status == SAFER_INPUT && strcmp(name, "auto") == 0) return set_device(model, "cpu", error); /* not this one */
-    if (status != SAFER_OK) return status;
+    if (!device) return m->device ? set_precision(model, SAFER_PRECISION_BF16, error) : SAFER_OK;
     sf_bert_net_free(m->net);
     sf_bert_device_free(m->device);
     m->net = NULL;

@@ -86,17 +86,23 @@ void sf_bert_layout_free(sf_bert_layout *layout);
  * (base/feeder.h). */
 typedef struct sf_bert_device sf_bert_device;
 
-safer_status sf_bert_device_new(sf_bert_device **out, const sf_device_choice *choice, const sf_bert_layout *layout,
-                                const float *parameters, safer_error *error);
+/* On the device of this name, at most so many where it names several. *out is NULL for the CPU: where that is named, or
+ * "auto" finds no device that can have this encoder. */
+safer_status sf_bert_device_open(sf_bert_device **out, const char *name, int most, const sf_bert_layout *layout,
+                                 const float *parameters, safer_error *error);
 void sf_bert_device_free(sf_bert_device *device); /* NULL is fine */
 
 /* The name of its bits, as long as it lives, and how many threads keep it busy. */
 const char *sf_bert_device_arithmetic(const sf_bert_device *device);
 int sf_bert_device_concurrency(const sf_bert_device *device);
 
+/* What sf_bert_logits gives of a classifier, and sf_bert_part_means of an encoder without classes. */
 typedef struct sf_bert_batch sf_bert_batch;
+typedef struct sf_bert_parts sf_bert_parts;
 safer_status sf_bert_device_answer(float *logits, sf_bert_device *device, const sf_bert_batch *batch,
                                    safer_error *error);
+safer_status sf_bert_device_part_means(sf_bert_device *device, const sf_bert_batch *batch, const sf_bert_parts *parts,
+                                       safer_error *error);
 
 /* The encoder as devices are given it; it points into the parameters. Free out->layer. -1 when memory is out. */
 int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *layout, const float *parameters);
@@ -196,11 +202,11 @@ void sf_bert_scratch_free(sf_bert_scratch *scratch);
 void sf_bert_features(float *features, const sf_bert_net *net, const sf_bert_batch *batch, sf_bert_scratch *scratch);
 
 /* Parts of a text, one behind the other: part i is its pieces begin[i] .. begin[i+1]-1. */
-typedef struct sf_bert_parts {
+struct sf_bert_parts {
     const size_t *begin; /* (count+1) */
     size_t count;
     float *means; /* (count, hidden): of the last layer's vectors; zeros where a part has no piece */
-} sf_bert_parts;
+};
 
 /* The means of the parts of every text (batch->count); a text's are the same to the last bit in every batch. */
 void sf_bert_part_means(const sf_bert_net *net, const sf_bert_batch *batch, const sf_bert_parts *parts,

@@ -6,6 +6,7 @@
 #include "model/context.h"
 
 #include "base/memory.h"
+#include "model/nets.h"
 
 #include <math.h>
 #include <string.h>
@@ -152,7 +153,9 @@ static safer_status classify_group(const sf_context_model *m, const sf_span *tex
                                    float *scores, scratch *s, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    const sf_context_encoder encoder = {m->encoder.piecer, m->net, m->sum.layout.shape.size, m->mean, m->projection};
+    const sf_context_encoder encoder = {m->encoder.piecer, &m->encoder.layout,       m->net,
+                                        m->device,         m->sum.layout.shape.size, m->mean,
+                                        m->projection};
     sf_context_text *fresh[SF_CONTEXT_GROUP];
     size_t source[SF_CONTEXT_GROUP], asked = 0, before = 0; /* before: the text with the contexts of the last one */
     const int known = s->known;
@@ -197,6 +200,7 @@ void sf_context_model_free(sf_context_model *m)
 {
     if (!m) return;
     sf_bert_net_free(m->net);
+    sf_bert_device_free(m->device);
     sf_bert_checkpoint_free(&m->encoder);
     safer_lexicon_free(m->lexicon);
     sf_words_free(&m->words);
@@ -209,6 +213,17 @@ void sf_context_model_free(sf_context_model *m)
 
 static void model_free(safer_model *model) { sf_context_model_free((sf_context_model *)model); }
 
+/* What runs the encoder from now on: one of them. */
+static void take_over(sf_context_model *m, sf_bert_net *net, sf_bert_device *device)
+{
+    sf_bert_net_free(m->net);
+    sf_bert_device_free(m->device);
+    m->net = net;
+    m->device = device;
+    m->base.concurrency = device ? sf_bert_device_concurrency(device) : 0;
+    m->base.calls = device ? 1 : 0; /* a text is one question, whatever is drawn of it */
+}
+
 static safer_status set_precision(safer_model *model, safer_precision precision, safer_error *error)
 {
     sf_context_model *m = (sf_context_model *)model;
@@ -216,9 +231,21 @@ static safer_status set_precision(safer_model *model, safer_precision precision,
     sf_bert_net *net = NULL;
     const safer_status status = sf_bert_net_new(&net, &m->encoder.layout, m->encoder.parameters, arithmetic, 0, error);
     if (status != SAFER_OK) return status;
-    sf_bert_net_free(m->net);
-    m->net = net;
+    take_over(m, net, NULL);
     model->arithmetic = sf_arithmetic_name(arithmetic);
+    return SAFER_OK;
+}
+
+static safer_status set_device(safer_model *model, const char *name, safer_error *error)
+{
+    sf_context_model *m = (sf_context_model *)model;
+    sf_bert_device *device = NULL;
+    const safer_status status = sf_bert_device_open(&device, name, SF_NETS_DEVICES, &m->encoder.layout,
+                                                    m->encoder.parameters, error);
+    if (status != SAFER_OK) return status;
+    if (!device) return m->device ? set_precision(model, SAFER_PRECISION_BF16, error) : SAFER_OK;
+    take_over(m, NULL, device);
+    model->arithmetic = sf_bert_device_arithmetic(device);
     return SAFER_OK;
 }
 
@@ -229,4 +256,5 @@ const sf_model_class sf_context_class = {
     .scratch_free = scratch_free,
     .free = model_free,
     .set_precision = set_precision,
+    .set_device = set_device,
 };

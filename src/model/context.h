@@ -11,10 +11,12 @@
 /* What makes contexts; borrowed. */
 typedef struct sf_context_encoder {
     const sf_piecer *piecer;
-    const sf_bert_net *net;
-    size_t size;             /* numbers of a context */
-    const float *mean;       /* (hidden) */
-    const float *projection; /* (size, hidden) */
+    const sf_bert_layout *layout; /* of the encoder, which is computed */
+    const sf_bert_net *net;       /* on the CPU, */
+    sf_bert_device *device;       /* or, unless NULL, on devices */
+    size_t size;                  /* numbers of a context */
+    const float *mean;            /* (hidden) */
+    const float *projection;      /* (size, hidden) */
 } sf_context_encoder;
 
 /* A text in its canonical form. Zero-initialise; reused from text to text. */
@@ -45,7 +47,7 @@ static inline sf_contexts sf_contexts_of(const sf_context_text *text, size_t siz
 /* Working memory of one thread. Zero-initialise. */
 enum { SF_CONTEXT_GROUP = 8 /* texts encoded together: enough rows to fill the products */ };
 typedef struct sf_context_reader {
-    sf_bert_scratch *bert; /* made when it is first needed */
+    sf_bert_scratch *bert; /* made when it is first needed; on a device never */
     sf_piecer_scratch piecer;
     sf_ids encoded; /* the pieces of one text */
     sf_ids ids;     /* of all texts in their frames */
@@ -68,7 +70,8 @@ typedef struct sf_context_model {
     safer_lexicon *lexicon;
     sf_words words;             /* word k has number k + 1 */
     sf_bert_checkpoint encoder; /* without classes */
-    sf_bert_net *net;           /* of it */
+    sf_bert_net *net;           /* of it; NULL on a device */
+    sf_bert_device *device;     /* NULL on the CPU */
     float *mean, *projection;   /* as in sf_context_encoder */
     float *parameters;          /* of the sum */
     sf_context_sum sum;

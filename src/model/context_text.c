@@ -45,7 +45,7 @@ void sf_context_reader_free(sf_context_reader *r)
     *r = (sf_context_reader){0};
 }
 
-static sf_window window_of(const sf_context_encoder *e) { return sf_bert_window(&e->net->layout->shape, e->piecer); }
+static sf_window window_of(const sf_context_encoder *e) { return sf_bert_window(&e->layout->shape, e->piecer); }
 
 /* The pieces of a text, part by part, and where those of every word begin. -1 without memory. */
 static int cut_text(sf_context_text *t, const sf_context_encoder *e, sf_context_reader *r)
@@ -91,7 +91,7 @@ static int push(sf_ids *ids, const uint32_t *more, size_t count)
  * holds such numbers, but a network can make them. */
 static void project(float *out, const float *vector, const sf_context_encoder *e)
 {
-    const size_t H = e->net->layout->shape.hidden;
+    const size_t H = e->layout->shape.hidden;
     int finite = 1;
     for (size_t k = 0; k < e->size; k++) {
         const float *direction = e->projection + k * H;
@@ -106,7 +106,7 @@ static void project(float *out, const float *vector, const sf_context_encoder *e
 /* Words between two that have pieces may have none themselves. */
 static int set_contexts(sf_context_text *t, const float *means, const sf_context_encoder *e)
 {
-    const size_t H = e->net->layout->shape.hidden;
+    const size_t H = e->layout->shape.hidden;
     if (sf_grow(&t->contexts, &t->context_capacity, t->count * e->size + 1, sizeof *t->contexts)) return -1;
     for (size_t i = 0; i < t->count; i++) {
         float *own = t->contexts + i * e->size;
@@ -140,23 +140,32 @@ static size_t gather(size_t *offsets, sf_bert_parts *parts, sf_context_text *con
     return gathered;
 }
 
-safer_status sf_context_encode(sf_context_text *const *texts, size_t count, const sf_context_encoder *e,
+/* The means of all words of the texts gathered. */
+static safer_status read_means(const sf_context_encoder *e, const sf_bert_batch *batch, const sf_bert_parts *parts,
                                sf_context_reader *r, safer_error *error)
 {
-    const size_t H = e->net->layout->shape.hidden;
-    size_t offsets[SF_CONTEXT_GROUP + 1] = {0}, words = 0;
-    sf_bert_parts parts[SF_CONTEXT_GROUP];
+    if (e->device) return sf_bert_device_part_means(e->device, batch, parts, error);
     if (!r->bert) {
         const safer_status status = sf_bert_scratch_new(&r->bert, e->net, error);
         if (status != SAFER_OK) return status;
     }
+    sf_bert_part_means(e->net, batch, parts, r->bert);
+    return SAFER_OK;
+}
+
+safer_status sf_context_encode(sf_context_text *const *texts, size_t count, const sf_context_encoder *e,
+                               sf_context_reader *r, safer_error *error)
+{
+    const size_t H = e->layout->shape.hidden;
+    size_t offsets[SF_CONTEXT_GROUP + 1] = {0}, words = 0;
+    sf_bert_parts parts[SF_CONTEXT_GROUP];
     const size_t gathered = gather(offsets, parts, texts, count, e, r);
     if (gathered == SIZE_MAX) return sf_fail_memory(error);
     for (size_t i = 0; i < gathered; i++) words += parts[i].count;
     if (sf_grow(&r->means, &r->mean_capacity, words * H + 1, sizeof *r->means)) return sf_fail_memory(error);
     for (size_t i = 0, at = 0; i < gathered; at += parts[i++].count) parts[i].means = r->means + at * H;
-    const sf_bert_batch batch = {r->ids.ids, offsets, gathered};
-    sf_bert_part_means(e->net, &batch, parts, r->bert);
+    const safer_status status = read_means(e, &(sf_bert_batch){r->ids.ids, offsets, gathered}, parts, r, error);
+    if (status != SAFER_OK) return status;
     const float *means = r->means;
     for (size_t i = 0; e->projection && i < count; means += texts[i++]->count * H)
         if (set_contexts(texts[i], means, e)) return sf_fail_memory(error);

@@ -216,13 +216,18 @@ static void model_free(safer_model *model)
     free(sum);
 }
 
-/* The sum itself computes with whole numbers: its bits are those of its members. */
-static void take_arithmetic(sf_sum_model *sum)
+/* The sum itself computes with whole numbers: its bits are those of its members, and it keeps busy the devices that
+ * they are on. */
+static void take_members(sf_sum_model *sum)
 {
-    sum->base.arithmetic = SF_PORTABLE_NAME;
+    safer_model *base = &sum->base;
+    base->arithmetic = SF_PORTABLE_NAME;
+    base->concurrency = base->calls = 0;
     for (size_t m = 0; m < sum->count; m++) { /* those that have a choice have made the same */
-        const char *name = sum->members[m].model->arithmetic;
-        if (!sf_arithmetic_same(name, SF_PORTABLE_NAME)) sum->base.arithmetic = name;
+        const safer_model *member = sum->members[m].model;
+        if (!sf_arithmetic_same(member->arithmetic, SF_PORTABLE_NAME)) base->arithmetic = member->arithmetic;
+        if (member->concurrency > base->concurrency) base->concurrency = member->concurrency;
+        if (member->calls > base->calls) base->calls = member->calls;
     }
 }
 
@@ -238,23 +243,37 @@ static safer_status set_precision(safer_model *model, safer_precision precision,
         if (status != SAFER_OK) return status;
         chosen = 1;
     }
-    take_arithmetic(sum);
+    take_members(sum);
     return chosen ? SAFER_OK
                   : sf_fail(error, SAFER_INVALID, "`precision`: all members of this sum are always portable");
 }
 
-/* Its members that can: the others go on on the CPU. */
+/* Whether all members that have a choice compute in the same place. */
+static int is_together(const sf_sum_model *sum)
+{
+    const char *name = NULL;
+    for (size_t m = 0; m < sum->count; m++) {
+        const safer_model *member = sum->members[m].model;
+        if (!member->class->set_device) continue;
+        if (name && !sf_arithmetic_same(name, member->arithmetic)) return 0;
+        name = member->arithmetic;
+    }
+    return 1;
+}
+
+/* Its members that can: the others go on on the CPU. What "auto" finds must be one arithmetic, since records name one:
+ * where a device cannot have one of them, it has none. */
 static safer_status set_device(safer_model *model, const char *device, safer_error *error)
 {
     sf_sum_model *sum = (sf_sum_model *)model;
-    for (size_t i = 0; i < sum->count; i++) {
+    safer_status status = SAFER_OK;
+    for (size_t i = 0; i < sum->count && status == SAFER_OK; i++) {
         safer_model *member = sum->members[i].model;
-        const safer_status status = member->class->set_device ? member->class->set_device(member, device, error)
-                                                              : SAFER_OK;
-        if (status != SAFER_OK) return status;
+        if (member->class->set_device) status = member->class->set_device(member, device, error);
     }
-    take_arithmetic(sum);
-    return SAFER_OK;
+    if (status == SAFER_OK && strcmp(device, "auto") == 0 && !is_together(sum)) return set_device(model, "cpu", error);
+    take_members(sum);
+    return status;
 }
 
 const sf_model_class sf_sum_class = {.arch = "sum",
@@ -425,7 +444,7 @@ safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error
     for (size_t m = 0; m < count; m++) SF_TRY(open_member(sum, m, json_array_get(members, m), path, error));
     add_members(&digest, sum);
     SF_TRY(sf_sha256_end(&sum->base.sha256, &digest, error));
-    take_arithmetic(sum);
+    take_members(sum);
     *out = &sum->base;
     sum = NULL;
 done:

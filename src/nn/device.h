@@ -25,6 +25,12 @@ typedef struct sf_device_step sf_device_step; /* one that is trained there */
 typedef struct sf_device_convnet sf_device_convnet; /* the same of a convolutional network */
 typedef struct sf_device_convnet_step sf_device_convnet_step;
 
+/* A part of a text: pieces begin .. begin+count-1, counted from the first of the batch, at least one. */
+typedef struct sf_device_part {
+    size_t begin, count;
+    float *mean; /* (hidden): gets the mean of their vectors */
+} sf_device_part;
+
 /* How an encoder is trained. Its parameters lie in one array, into which its description points. */
 typedef struct sf_device_training {
     const sf_encoder *encoder;
@@ -73,6 +79,11 @@ typedef struct sf_device_table {
      * at most encoder.tokens; offsets[count] - offsets[0] is at most *rows of net_new. */
     safer_status (*answer)(float *logits, sf_device_net *net, int slot, const uint32_t *ids, const size_t *offsets,
                            size_t count, safer_error *error);
+
+    /* The means of the last layer's vectors, behind the norm at the end where there is one, over parts of these texts.
+     * No piece is in two parts. The encoder may be one without classes. */
+    safer_status (*means)(const sf_device_part *parts, size_t part_count, sf_device_net *net, int slot,
+                          const uint32_t *ids, const size_t *offsets, size_t count, safer_error *error);
 
     /* Training. The state is parameters (size), means and variances (size - start); a step starts with the parameters
      * it is given and zeros. */

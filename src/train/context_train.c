@@ -15,6 +15,7 @@
  * thread's. */
 #include "train/context_step.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "model/canonical.h"
@@ -38,7 +39,8 @@ typedef struct trainer {
     sf_bert_checkpoint start;
     sf_bert_layout encoder; /* without a head */
     float *encoder_parameters;
-    sf_bert_net *net;         /* until all contexts are known */
+    sf_bert_net *net;         /* until all contexts are known: on the CPU, */
+    sf_bert_device *device;   /* or on a device */
     float *mean, *projection; /* (hidden), (size, hidden) */
     float *contexts[2];       /* (words, size): of texts, and of dev texts */
     sf_context_layout layout;
@@ -53,6 +55,7 @@ static void trainer_free(sf_course *course)
     sf_textset_free(&t->corpus);
     sf_ibp_sets_free(&t->sets);
     sf_bert_net_free(t->net);
+    sf_bert_device_free(t->device);
     sf_bert_checkpoint_free(&t->start);
     sf_bert_layout_free(&t->encoder);
     free(t->encoder_parameters);
@@ -87,11 +90,18 @@ typedef struct encoding {
     worker *workers;
     sf_meter meter;
     atomic_int failed;
+    safer_error error; /* of the thread that failed first */
 } encoding;
+
+/* Without a projection. */
+static sf_context_encoder encoder_of(const trainer *t)
+{
+    return (sf_context_encoder){.piecer = t->start.piecer, .layout = &t->encoder, .net = t->net, .device = t->device};
+}
 
 static void take_sample(encoding *e, size_t text, const float *vectors, size_t count)
 {
-    const size_t H = e->encoder.net->layout->shape.hidden, taken = count < SAMPLE_WORDS ? count : SAMPLE_WORDS;
+    const size_t H = e->encoder.layout->shape.hidden, taken = count < SAMPLE_WORDS ? count : SAMPLE_WORDS;
     for (size_t i = 0; i < taken; i++)
         memcpy(e->sample + (text * SAMPLE_WORDS + i) * H, vectors + i * count / taken * H, H * sizeof *vectors);
     e->taken[text] = taken;
@@ -105,18 +115,18 @@ static void keep_contexts(encoding *e, size_t text, const sf_context_text *read)
         memcpy(e->contexts + (e->offsets[text] + read->first + i) * k, read->contexts + i * k, k * sizeof *e->contexts);
 }
 
-static safer_status encode_group(encoding *e, size_t first, size_t count, worker *w)
+static safer_status encode_group(encoding *e, size_t first, size_t count, worker *w, safer_error *error)
 {
     const safer_lexicon *lexicon = e->t->options->lexicon;
-    const size_t H = e->encoder.net->layout->shape.hidden;
+    const size_t H = e->encoder.layout->shape.hidden;
     sf_context_text *texts[SF_CONTEXT_GROUP];
     for (size_t i = 0; i < count; i++) {
         const safer_row row = safer_data_row(e->data, e->rows[first + i]);
-        safer_status status = sf_slots_read(&w->slots, lexicon, row.text, row.text_length, NULL);
+        safer_status status = sf_slots_read(&w->slots, lexicon, row.text, row.text_length, error);
         if (status != SAFER_OK) return status;
-        if (sf_context_text_set(texts[i] = &w->texts[i], &w->slots, lexicon)) return SAFER_MEMORY;
+        if (sf_context_text_set(texts[i] = &w->texts[i], &w->slots, lexicon)) return sf_fail_memory(error);
     }
-    const safer_status status = sf_context_encode(texts, count, &e->encoder, &w->reader, NULL);
+    const safer_status status = sf_context_encode(texts, count, &e->encoder, &w->reader, error);
     if (status != SAFER_OK) return status;
     const float *vectors = w->reader.means;
     for (size_t i = 0; i < count; vectors += texts[i++]->count * H) {
@@ -135,26 +145,37 @@ static void encode_groups(void *context, size_t begin, size_t end, int number)
     for (size_t g = begin; g < end; g++) {
         const size_t first = g * SF_CONTEXT_GROUP, left = e->count - first,
                      count = left < SF_CONTEXT_GROUP ? left : SF_CONTEXT_GROUP;
-        if (sf_meter_cancelled(&e->meter)) return;
-        if (encode_group(e, first, count, &e->workers[number]) != SAFER_OK) {
-            atomic_store(&e->failed, 1);
+        safer_error error = {0};
+        if (sf_meter_cancelled(&e->meter) || atomic_load(&e->failed)) return;
+        if (encode_group(e, first, count, &e->workers[number], &error) != SAFER_OK) {
+            if (!atomic_exchange(&e->failed, 1)) e->error = error;
             return;
         }
         sf_meter_add(&e->meter, count, number);
     }
 }
 
-/* All texts were read before: what can fail now is memory. */
+/* A thread that asks a device waits while it computes: more of them than there are cores keep it busy. */
+static int threads_of(const trainer *t)
+{
+    const int threads = sf_threads(t->options->threads),
+              many = t->device ? sf_bert_device_concurrency(t->device) / SF_CONTEXT_GROUP : 0;
+    return many > threads ? many : threads;
+}
+
 static safer_status encode(encoding *e, const char *stage, safer_error *error)
 {
     const trainer *t = e->t;
-    const int threads = sf_threads(t->options->threads);
+    const int threads = threads_of(t);
     e->workers = sf_calloc((size_t)threads, sizeof *e->workers);
     if (!e->workers) return sf_fail_memory(error);
     sf_meter_start(&e->meter, &t->options->progress, stage, e->count);
     sf_parallel(threads, (e->count + SF_CONTEXT_GROUP - 1) / SF_CONTEXT_GROUP, 1, encode_groups, e);
     safer_status status = sf_meter_finish(&e->meter, error);
-    if (status == SAFER_OK && atomic_load(&e->failed)) status = sf_fail_memory(error);
+    if (status == SAFER_OK && atomic_load(&e->failed)) {
+        status = e->error.status;
+        if (error) *error = e->error;
+    }
     for (int i = 0; i < threads; i++) {
         worker *w = &e->workers[i];
         sf_context_reader_free(&w->reader);
@@ -188,7 +209,7 @@ static safer_status find_projection(trainer *t, safer_error *error)
     size_t vectors = 0, *rows = sf_alloc(count, sizeof *rows);
     sf_principal principal = {0};
     encoding e = {.t = t,
-                  .encoder = {.piecer = t->start.piecer, .net = t->net},
+                  .encoder = encoder_of(t),
                   .data = t->split.fit_data,
                   .rows = rows,
                   .count = count,
@@ -219,16 +240,33 @@ done:
 static safer_status find_contexts(trainer *t, int dev, safer_error *error)
 {
     encoding e = {.t = t,
-                  .encoder = {t->start.piecer, t->net, t->layout.shape.size, t->mean, t->projection},
+                  .encoder = encoder_of(t),
                   .data = dev ? t->split.dev_data : t->split.fit_data,
                   .rows = dev ? t->split.dev : t->split.fit,
                   .count = dev ? t->split.dev_count : t->split.fit_count,
                   .contexts = t->contexts[dev],
                   .offsets = dev ? t->corpus.dev.offsets : t->corpus.fit.offsets};
+    e.encoder.size = t->layout.shape.size;
+    e.encoder.mean = t->mean;
+    e.encoder.projection = t->projection;
     return encode(&e, dev ? "contexts of dev texts" : "contexts", error);
 }
 
 /* ----------------------------------------------------------------------- start */
+
+/* A device that is not of this arithmetic is none that "auto" means. */
+static safer_status make_encoder(trainer *t, safer_error *error)
+{
+    const safer_train_options *o = t->options;
+    const int any = o->device && strcmp(o->device, "auto") == 0;
+    if (o->device && !(any && o->course.precision != SAFER_PRECISION_BF16)) {
+        const safer_status status = sf_bert_device_open(&t->device, o->device, 1, &t->encoder, t->encoder_parameters,
+                                                        error);
+        if (status != SAFER_OK || t->device) return status;
+    }
+    return sf_bert_net_new(&t->net, &t->encoder, t->encoder_parameters, sf_arithmetic_of(o->course.precision),
+                           o->threads, error);
+}
 
 static safer_status take_encoder(trainer *t, safer_error *error)
 {
@@ -248,8 +286,7 @@ static safer_status take_encoder(trainer *t, safer_error *error)
     if (status != SAFER_OK) return status;
     free(t->start.parameters);
     t->start.parameters = NULL;
-    return sf_bert_net_new(&t->net, &t->encoder, t->encoder_parameters, sf_arithmetic_of(o->course.precision),
-                           o->threads, error);
+    return make_encoder(t, error);
 }
 
 static safer_status make_room(trainer *t, safer_error *error)
@@ -273,18 +310,20 @@ static safer_status make_room(trainer *t, safer_error *error)
 static void plan_course(trainer *t)
 {
     const safer_train_options *o = t->options;
+    const char *device = t->device ? sf_bert_device_arithmetic(t->device) : NULL; /* where contexts are others */
     const double numbers[] = {o->course.rate,
                               o->course.decay,
                               o->course.dropout,
                               o->defense.kappa,
                               (double)o->course.batch,
                               (double)o->course.epochs,
-                              (double)o->course.precision,
+                              device ? (double)(sf_hash(device, strlen(device), 0) >> 12) : (double)o->course.precision,
                               (double)t->layout.shape.size,
                               (double)t->layout.total,
                               (double)t->encoder.shape.tokens,
                               (double)t->encoder.shape.ending};
     sf_course *c = &t->course;
+    c->other = ", or with another `device`";
     c->texts = t->corpus.fit.count;
     c->tokens = t->corpus.fit.offsets[c->texts];
     c->parameters = t->parameters;
@@ -317,9 +356,11 @@ static safer_status start(sf_course *course, safer_error *error)
     SF_TRY(find_projection(t, error));
     SF_TRY(find_contexts(t, 0, error));
     SF_TRY(find_contexts(t, 1, error));
-    sf_bert_net_free(t->net);
-    t->net = NULL;
     plan_course(t);
+    sf_bert_net_free(t->net);
+    sf_bert_device_free(t->device);
+    t->net = NULL;
+    t->device = NULL;
 done:
     return status;
 }

@@ -95,8 +95,8 @@ static safer_status read_checkpoint(sf_course *c, safer_error *error)
     const char *run = sf_safetensors_metadata(file, "run");
     if (!run || strcmp(run, fingerprint) != 0) {
         status = sf_fail(error, SAFER_INPUT,
-                         "%s is the checkpoint of a run with other options or data; remove it or do not resume",
-                         c->checkpoint);
+                         "%s is the checkpoint of a run with other options or data%s; remove it or do not resume",
+                         c->checkpoint, c->other ? c->other : "");
         goto done;
     }
     for (int i = 0; i < ARRAYS; i++) {

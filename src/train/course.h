@@ -50,7 +50,8 @@ struct sf_course {
     size_t model_size;    /* parameters of the whole model */
     uint64_t tokens;      /* words, characters or pieces of the texts; 0: report those that were read */
     int falls;            /* the rate rises over the share `warmup` of the steps, then falls to 0 */
-    uint64_t fingerprint; /* of everything that decides how it goes: another course's checkpoint is refused */
+    uint64_t fingerprint; /* of everything that decides how it goes: another course's checkpoint is refused, */
+    const char *other;    /* what else than options or data it may be of, for that message; or NULL */
 
     /* The state. */
     uint64_t steps;

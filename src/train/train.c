@@ -195,7 +195,7 @@ static safer_status check_device(const safer_train_options *o, safer_error *erro
     if (!o->device) return SAFER_OK;
     const safer_status status = sf_device_parse(&wish, o->device, error);
     if (status != SAFER_OK || wish.kind != SF_DEVICE_CUDA) return status;
-    if (o->arch != SAFER_ARCH_BERT && o->arch != SAFER_ARCH_CHARCNN)
+    if (o->arch != SAFER_ARCH_BERT && o->arch != SAFER_ARCH_CHARCNN && o->arch != SAFER_ARCH_CONTEXT)
         return sf_fail(error, SAFER_INVALID, "`device` is \"%s\", but %s is trained on the CPU alone", o->device,
                        safer_arch_name(o->arch));
     if (o->course.precision == SAFER_PRECISION_F32)
