@@ -264,7 +264,7 @@ static void bad_options_are_named(void **unused)
     REFUSED("which is for bow alone, not context", o.defense.kind = SAFER_DEFENSE_EXACT);
     REFUSED("max_words: context reads all words", o.cnn.max_words = 5);
     REFUSED("deletion: context reads texts whole", o.deletion.chance = 0.5);
-    REFUSED("but context is trained on the CPU alone", o.device = "cuda");
+    REFUSED("a GPU computes in bf16", (o.device = "cuda", o.course.precision = SAFER_PRECISION_F32));
     REFUSED("pool is \"cls\"", o.course.pool = SAFER_POOL_CLS);
     safer_data_free(data);
     safer_lexicon_free(lexicon);

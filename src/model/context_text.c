@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { SIDE_BY_SIDE = 8 /* numbers of a context */ };
+
 void sf_context_text_free(sf_context_text *text)
 {
     sf_buffer_free(&text->canonical);
@@ -87,19 +89,29 @@ static int push(sf_ids *ids, const uint32_t *more, size_t count)
     return 0;
 }
 
+/* Some numbers of a context side by side, since one sum alone waits for every addition; each in the order of the
+ * vector. */
+static void project_some(float *out, const float *vector, const float *directions, size_t count,
+                         const sf_context_encoder *e)
+{
+    const size_t H = e->layout->shape.hidden;
+    double sums[SIDE_BY_SIDE] = {0};
+    for (size_t d = 0; d < H; d++) {
+        const double value = (double)vector[d] - (double)e->mean[d];
+        for (size_t k = 0; k < SIDE_BY_SIDE; k++) sums[k] += (double)directions[(k < count ? k : 0) * H + d] * value;
+    }
+    for (size_t k = 0; k < count; k++) out[k] = (float)sums[k];
+}
+
 /* A word's context is a function of its own vector, computed in a fixed order. One that is not finite is none: no file
  * holds such numbers, but a network can make them. */
 static void project(float *out, const float *vector, const sf_context_encoder *e)
 {
-    const size_t H = e->layout->shape.hidden;
     int finite = 1;
-    for (size_t k = 0; k < e->size; k++) {
-        const float *direction = e->projection + k * H;
-        double sum = 0;
-        for (size_t d = 0; d < H; d++) sum += (double)direction[d] * ((double)vector[d] - (double)e->mean[d]);
-        out[k] = (float)sum;
-        finite &= isfinite(out[k]) != 0;
-    }
+    for (size_t k = 0; k < e->size; k += SIDE_BY_SIDE)
+        project_some(out + k, vector, e->projection + k * e->layout->shape.hidden, sf_least(e->size - k, SIDE_BY_SIDE),
+                     e);
+    for (size_t k = 0; k < e->size; k++) finite &= isfinite(out[k]) != 0;
     if (!finite) memset(out, 0, e->size * sizeof *out);
 }
 

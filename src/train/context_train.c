@@ -155,11 +155,12 @@ static void encode_groups(void *context, size_t begin, size_t end, int number)
     }
 }
 
-/* A thread that asks a device waits while it computes: more of them than there are cores keep it busy. */
+/* A thread that asks a device waits while it computes: more of them than there are cores keep it busy, with a group of
+ * texts each. */
 static int threads_of(const trainer *t)
 {
     const int threads = sf_threads(t->options->threads),
-              many = t->device ? sf_bert_device_concurrency(t->device) / SF_CONTEXT_GROUP : 0;
+              many = t->device ? sf_bert_device_concurrency(t->device) / 2 : 0;
     return many > threads ? many : threads;
 }
 
