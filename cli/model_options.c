@@ -32,7 +32,7 @@ void cli_model_options(cli_options *options, cli_model_flags *m)
     cli_add_choice(options, "arithmetic", &m->arithmetic, arithmetics, "NAME",
                    "how charcnn, bert, context and sums of them compute: {choices} (default {default})");
     cli_add_string(options, "device", &m->device, "NAME",
-                   "where a bert or charcnn is computed: cpu, cuda (all GPUs), cuda:N or auto (default cpu)");
+                   "where charcnn, bert or context is computed: cpu, cuda (all GPUs), cuda:N or auto (default cpu)");
     cli_add_choice(options, "precision", &m->arithmetic, cli_precisions, "NAME",
                    "the old name of --arithmetic, for {choices}");
 }

@@ -50,8 +50,9 @@ static void course_options(cli_options *options, cli_train_flags *t)
                    "bow, cnn: mean or max over the words (mean); bert: mean or cls (the encoder's)");
     cli_add_choice(options, "precision", &t->precision, cli_precisions, "TYPE",
                    "charcnn, bert, context: products in {choices} ({default})");
-    cli_add_string(options, "device", &o->device, "NAME",
-                   "charcnn, bert: where it is trained: cpu, cuda (the first GPU), cuda:N or auto (cpu)");
+    cli_add_string(
+        options, "device", &o->device, "NAME",
+        "charcnn, bert, the encoder of context: where it computes: cpu, cuda (the first GPU), cuda:N or auto (cpu)");
 }
 
 static void word_options(cli_options *options, safer_train_options *o)

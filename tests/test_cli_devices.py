@@ -202,6 +202,90 @@ class CharCNN(Case):
         self.refused(learn("-o", "charcnn-refused.safetensors", "--quiet", texts=3), SYSTEM, "a step of 4 texts of 123 characters: lower --batch or --characters")
 
 
+class Context(Case):
+    """the encoder of context goes the same way as bert, alone and in sums"""
+    model = ("--model", "context.safetensors")
+    files = ("--lexicon", "rep.lex", "--data", "texts.tsv")
+
+    @classmethod
+    def learn(cls, *arguments, **more):
+        return run("train", "--arch", "context", "--encoder", "encoder", "--context", 4, "--epochs", 3, "--min-count", 1, *cls.files, *arguments, **more)
+
+    @classmethod
+    def setUpClass(cls):
+        must("lexicon", "import", "--table", "words.tsv", "--kernel", "representative", "-o", "rep.lex")
+        done = cls.learn("-o", "context.safetensors", "--quiet")
+        if done.code != DONE:
+            sys.exit(f"cannot train: {done}")
+        write("with-context.json", json.dumps({"arch": "sum", "members": [{"model": "context.safetensors"},
+                                                                          {"model": "charcnn.safetensors", "canonical": "rep.lex"}]}))
+
+    def test_certify_and_verify(self):
+        """the same records whatever the threads, GPUs and batches, by bounds and by draws; they are verified there alone"""
+        for number, how in enumerate((("--method", "ibp"), ("--n", 60))):
+            one, three, cpu = (f"context-{name}-{number}.jsonl" for name in ("cuda", "three", "cpu"))
+            self.ok(run("certify", *self.model, *self.files, *CUDA, *how, "--quiet", "-o", one, env=mock()))
+            self.ok(run("certify", *self.model, *self.files, *CUDA, *how, "--quiet", "--threads", 1, "-o", three, env=mock(devices=3, rows=64)))
+            self.ok(run("certify", *self.model, *self.files, *how, "--quiet", "-o", cpu))
+            self.assertEqual(read_run(one)[0]["model"]["arithmetic"], ARITHMETIC)
+            self.assertEqual(without_times(one), without_times(three))
+            self.assertIn("40 records hold", self.ok(run("verify", one, *self.model, *self.files, *CUDA, env=mock())))
+            self.refused(run("verify", one, *self.model, *self.files), INPUT, f'in the arithmetic "{ARITHMETIC}"', "give --device cuda")
+            self.refused(run("verify", cpu, *self.model, *self.files, *CUDA, env=mock()), INPUT, f'here it is "{ARITHMETIC}"', "leave out --device")
+            self.refused(run("certify", *self.model, *self.files, *how, "--resume", "-o", one), INPUT, ARITHMETIC)
+
+    def test_failing(self):
+        """a GPU that fails in the middle ends the run with one line; --resume goes on; too little memory is one line"""
+        bounds = ("certify", "--method", "ibp", *self.model, *self.files, *CUDA, "--quiet")
+        self.ok(run(*bounds, "-o", "context-whole.jsonl", env=mock()))
+        self.refused(run(*bounds, "--threads", 1, "-o", "context-failed.jsonl", env=mock(fail=2, rows=24)), SYSTEM, "computing means: it fell off the bus")
+        self.ok(run(*bounds, "-o", "context-failed.jsonl", "--resume", env=mock()))
+        self.assertEqual(without_times("context-whole.jsonl"), without_times("context-failed.jsonl"))
+        self.refused(run("predict", *self.model, "--lexicon", "rep.lex", *CUDA, "good", env=mock(rows=2)), SYSTEM, "cuda:0 has not enough free memory")
+
+    def test_other_verbs(self):
+        """predict, attack and serve ask it there"""
+        bounds = (*self.model, "--lexicon", "rep.lex", *CUDA, "--method", "ibp")
+        self.ok(run("predict", *bounds, "--quiet", "good great", env=mock()))
+        self.ok(run("attack", *self.model, *self.files, *CUDA, "-o", "context-attack.jsonl", env=mock()))
+        self.assertEqual(read_run("context-attack.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+        server = Server(*bounds, env=mock())
+        try:
+            status, answer = server.post("/v1/predict", {"texts": ["good great", "bad poor"]})[:2]
+            self.assertEqual((status, len(answer["answers"])), (200, 2))
+        finally:
+            server.stop()
+
+    def test_sums(self):
+        """a sum with it is computed there; auto puts all members where each of them can be"""
+        sum_of = ("--model", "with-context.json", *self.files, "--method", "ibp", "--quiet")
+        write("only-context.json", json.dumps({"arch": "sum", "members": [{"model": "context.safetensors", "weight": 2}]}))
+        self.ok(run("certify", *sum_of, *CUDA, "-o", "sum-cuda.jsonl", env=mock()))
+        self.assertEqual(read_run("sum-cuda.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+        self.assertIn("40 records hold", self.ok(run("verify", "sum-cuda.jsonl", *sum_of[:6], *CUDA, env=mock())))
+        self.refused(run("verify", "sum-cuda.jsonl", *sum_of[:6]), INPUT, "give --device cuda")
+        self.ok(run("certify", *sum_of, "--device", "auto", "-o", "sum-auto.jsonl", env=mock(hidden=64)))  # charcnn cannot be there
+        self.ok(run("certify", *sum_of, "-o", "sum-cpu.jsonl"))
+        self.assertEqual(without_times("sum-auto.jsonl"), without_times("sum-cpu.jsonl"))
+        self.ok(run("certify", "--model", "only-context.json", *sum_of[2:], "--device", "auto", "-o", "sum-one.jsonl", env=mock(hidden=64)))
+        self.assertEqual(read_run("sum-one.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+
+    def test_train(self):
+        """the encoder reads the texts there, to the same file whatever the threads and batches; a failure leaves nothing behind"""
+        self.ok(self.learn(*CUDA, "-o", "context-there.safetensors", "--quiet", env=mock()))
+        self.ok(self.learn(*CUDA, "-o", "context-again.safetensors", "--quiet", "--threads", 1, env=mock(rows=64, devices=2)))
+        there, again, here = ((test_cli.temporary / f"{name}.safetensors").read_bytes() for name in ("context-there", "context-again", "context"))
+        self.assertTrue(there == again != here)
+        failed = self.learn(*CUDA, "-o", "context-none.safetensors", "--quiet", env=mock(fail=2, rows=64))
+        self.refused(failed, SYSTEM, "fell off the bus")
+        self.assertFalse(exists("context-none.safetensors"))
+        self.assertNotIn("--resume", failed.err)  # there is nothing to resume
+        for arguments, orders, words, code in ((("--precision", "f32"), {}, "a GPU computes in bf16", USAGE), (("--device", "x"), {}, '"x" is none', USAGE),
+                                               ((), {"head": 64}, "heads of another size", INPUT),
+                                               ((), {"rows": 2}, "cuda:0 has not enough free memory", SYSTEM)):
+            self.refused(self.learn(*CUDA, *arguments, "-o", "context-none.safetensors", "--quiet", env=mock(**orders)), code, words)
+
+
 class Training(Case):
     def test_train(self):
         """trains there; stopped by a failure it keeps its checkpoint, says so, and goes on to the same file"""

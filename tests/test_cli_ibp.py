@@ -201,7 +201,7 @@ class Bounds(Case):
         train = ("train", "--arch", "context", "--data", "train.tsv", "-o", "none.model", "--encoder", ENCODER)
         for words, more in (("--lexicon is not given", ()), ("needs one with the kernel representative", ("--lexicon", "component.lex")),
                             ("--context is 0; it must be from 1 to 256", ("--lexicon", "s.lex", "--context", 0)),
-                            ("context is trained on the CPU alone", ("--lexicon", "s.lex", "--device", "cuda"))):
+                            ("which is for the CPU: a GPU computes in bf16", ("--lexicon", "s.lex", "--device", "cuda", "--precision", "f32"))):
             done = run(*train, *more)
             self.assertEqual(done.code, USAGE, done)
             self.assertIn(words, done.err)

@@ -120,8 +120,9 @@ typedef struct safer_train_options {
         safer_truncation_side truncation_side;
     } bert;
 
-    /* charcnn, bert: where it is trained, as safer_model_set_device has it; NULL: the CPU. Of several GPUs one is used.
-     * A checkpoint of one device can be resumed on another; the model is then neither's alone. */
+    /* charcnn, bert: where it is trained, context: where its encoder reads the texts, as safer_model_set_device has it;
+     * NULL: the CPU. Of several GPUs one is used. A checkpoint of one device can be resumed on another, and the model is
+     * then neither's alone; but not one of context. */
     const char *device;
 
     /* Every token (word, number, mark) of a draw is deleted so often: for certificates with the same `deletion`.

@@ -123,7 +123,7 @@ class Model(_Answering):
         """Opens a model file, a folder with a classifier of the kind of BERT as HuggingFace has
         them (docs/models.md lists which), or a sum of models (a file of JSON). `precision` is "bf16", "f32" or "portable", which has
         the same bits on every machine: for bert, charcnn, context and sums with such members. The others are
-        always portable. `device` is where a bert or charcnn is computed, one of `safer_nlp.devices()`: "cpu",
+        always portable. `device` is where a bert, charcnn or context is computed, one of `safer_nlp.devices()`: "cpu",
         "cuda" (all GPUs), "cuda:0" or "auto"; a GPU has an arithmetic of its own, so it goes without `precision`."""
         if precision is not None and device not in (None, "cpu"):
             raise InvalidError("precision is for the CPU: a device has its own")

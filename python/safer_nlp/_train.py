@@ -61,7 +61,7 @@ def train(output: Path, texts: Texts, labels: Optional[Sequence[Any]] = None, *,
     :param dev: texts and labels that choose the epoch; default: every 10th text of each class
     :param seeds: above 1: so many models, with the seeds from `seed` on; `output` is then their sum, a file of JSON, with
         weights found on the dev texts, and the models lie beside it
-    :param device: for charcnn and bert: one of :func:`safer_nlp.devices`
+    :param device: for charcnn and bert, and the encoder of context: one of :func:`safer_nlp.devices`
     :param delete: draws delete words, numbers and marks so often, as in :func:`certify`
     :param groups: a draw keeps one of so many groups of words, other ones in every draw, as in :func:`certify`
     :param defense: of bow and cnn: "ibp-jia", "ibp-huang" or "exact", for certificates of the method "ibp"

@@ -1,4 +1,4 @@
-/* A model's nets on devices, one for each, and the queue in front of them: what bert and charcnn share.
+/* A model's nets on devices, one for each, and the queue in front of them: what bert, context and charcnn share.
  *
  * Every device has SF_NETS_SLOTS slots: while one computes, the texts of the next are copied. A call is made by the
  * thread whose texts come first (base/feeder.h), on a slot that is free: there are as many slots as calls at once. */

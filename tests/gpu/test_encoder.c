@@ -1,4 +1,5 @@
-/* Encoders on a GPU against the same ones on the CPU: near, and the same bits in every batch. With --speed LENGTHS: how
+/* Encoders on a GPU against the same ones on the CPU, their logits and the means of words: near, and the same bits in
+ * every batch. With --speed LENGTHS: how
  * fast, also with texts as long as the lines of that file say; with --small: little work, for compute-sanitizer. With
  * --forms those that are not BERT's (--forms --small, --forms --speed [NAME]); with --golden FOLDER checkpoints' logits
  * beside those that scripts/golden-encoders had from transformers. */
@@ -128,30 +129,37 @@ static void test_near(fixture *x, const char *name)
     free(t.offsets);
 }
 
+/* The same texts, shuffled; order[i]: which one is text i. */
+static texts shuffle(size_t *order, const texts *t, const fixture *x)
+{
+    texts s = make_texts(t->count, 1, x->encoder.tokens, 2);
+    for (size_t i = 0; i < t->count; i++) order[i] = i;
+    for (size_t i = t->count; i-- > 1;) {
+        const size_t k = bits() % (i + 1), keep = order[i];
+        order[i] = order[k];
+        order[k] = keep;
+    }
+    for (size_t i = 0; i < t->count; i++) {
+        const size_t from = t->offsets[order[i]], length = t->offsets[order[i] + 1] - from;
+        s.offsets[i + 1] = s.offsets[i] + length;
+        memcpy(s.ids + s.offsets[i], t->ids + from, length * sizeof *s.ids);
+    }
+    return s;
+}
+
 /* The same texts alone, in batches, in another order, by another slot. */
 static void test_bits(fixture *x, const char *name, size_t count)
 {
     const size_t classes = x->encoder.classes, batches[] = {1, 7, 333, 4096};
-    texts t = make_texts(count, 1, x->encoder.tokens, x->encoder.vocabulary),
-          s = make_texts(count, 1, x->encoder.tokens, 2);
+    texts t = make_texts(count, 1, x->encoder.tokens, x->encoder.vocabulary);
     size_t *order = sf_alloc(count, sizeof *order), wrong = 0;
+    texts s = shuffle(order, &t, x);
     float *first = sf_alloc(count * classes, sizeof *first), *other = sf_alloc(count * classes, sizeof *other);
     answer(first, x, &t, 64, 0);
     for (size_t b = 0; b < 4; b++) {
         answer(other, x, &t, batches[b], (int)(b % 2));
         for (size_t i = 0; i < count; i++)
             wrong += memcmp(first + i * classes, other + i * classes, classes * sizeof *first) != 0;
-    }
-    for (size_t i = 0; i < count; i++) order[i] = i;
-    for (size_t i = count; i-- > 1;) {
-        const size_t k = bits() % (i + 1), keep = order[i];
-        order[i] = order[k];
-        order[k] = keep;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const size_t from = t.offsets[order[i]], length = t.offsets[order[i] + 1] - from;
-        s.offsets[i + 1] = s.offsets[i] + length;
-        memcpy(s.ids + s.offsets[i], t.ids + from, length * sizeof *s.ids);
     }
     for (size_t b = 0; b < 4; b++) {
         answer(other, x, &s, batches[b], 1);
@@ -170,11 +178,150 @@ static void test_bits(fixture *x, const char *name, size_t count)
     free(s.offsets);
 }
 
+/* ----------------------------------------------------------------- means of words */
+
+/* Words of 0 to 3 pieces behind the first piece of a text, to the last but one, as many for every text of this length;
+ * begin (count+1). Returns how many. */
+static size_t cut_words(size_t *begin, size_t length)
+{
+    size_t count = 0;
+    begin[0] = length > 1;
+    for (size_t at = begin[0]; count + 1 < length && at + 1 < length; at = begin[++count])
+        begin[count + 1] = at + (length + 5 * count) % 4 < length - 1 ? at + (length + 5 * count) % 4 : length - 1;
+    return count;
+}
+
+/* Word w of text i goes to row offsets[i] + w. In calls of up to `batch` texts, and of the rows that fit. */
+static void ask_means(float *means, fixture *x, const texts *t, size_t batch, int slot)
+{
+    const size_t H = x->encoder.hidden;
+    sf_device_part *parts = sf_alloc(x->rows, sizeof *parts);
+    size_t *begin = sf_alloc(x->encoder.tokens + 1, sizeof *begin);
+    for (size_t first = 0, last; first < t->count; first = last) {
+        size_t made = 0;
+        for (last = first; last < t->count && last - first < batch; last++) {
+            const size_t at = t->offsets[last];
+            if (last > first && t->offsets[last + 1] - t->offsets[first] > x->rows) break;
+            const size_t words = cut_words(begin, t->offsets[last + 1] - at);
+            for (size_t w = 0; w < words; w++)
+                if (begin[w + 1] > begin[w])
+                    parts[made++] = (sf_device_part){at - t->offsets[first] + begin[w], begin[w + 1] - begin[w],
+                                                     means + (at + w) * H};
+        }
+        if (made)
+            need(table->means(parts, made, x->net, slot, t->ids, t->offsets + first, last - first, &error) == SAFER_OK,
+                 error.message);
+    }
+    free(parts);
+    free(begin);
+}
+
+static float *room_for(const fixture *x, const texts *t)
+{
+    float *room = sf_calloc(t->offsets[t->count] * x->encoder.hidden, sizeof *room);
+    need(room != NULL, "out of memory");
+    return room;
+}
+
+static void ask_cpu(float *means, const fixture *x, const texts *t, safer_precision precision)
+{
+    const size_t H = x->encoder.hidden;
+    sf_bert_net *net = NULL;
+    sf_bert_scratch *scratch = NULL;
+    size_t *begin = sf_alloc(x->encoder.tokens + 1, sizeof *begin);
+    need(sf_bert_net_new(&net, &x->layout, x->parameters, sf_arithmetic_of(precision), 0, &error) == SAFER_OK,
+         error.message);
+    need(sf_bert_scratch_new(&scratch, net, &error) == SAFER_OK, error.message);
+    for (size_t i = 0; i < t->count; i++) {
+        const size_t offsets[] = {0, t->offsets[i + 1] - t->offsets[i]};
+        const sf_bert_batch one = {t->ids + t->offsets[i], offsets, 1};
+        const sf_bert_parts parts = {begin, cut_words(begin, offsets[1]), means + t->offsets[i] * H};
+        sf_bert_part_means(net, &one, &parts, scratch);
+    }
+    sf_bert_scratch_free(scratch);
+    sf_bert_net_free(net);
+    free(begin);
+}
+
+/* The root of the mean square of a difference, or of numbers. */
+static double size_of(const float *a, const float *b, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) sum += pow((double)a[i] - (b ? (double)b[i] : 0), 2);
+    return sqrt(sum / (double)count);
+}
+
+/* All of them: one of millions may be far off, where a text's vectors are. */
+static void means_are_near(fixture *x, const char *name)
+{
+    texts t = make_texts(24, 1, x->encoder.tokens, x->encoder.vocabulary);
+    float *means = room_for(x, &t), *expected = room_for(x, &t), *rounded = room_for(x, &t);
+    const size_t count = t.offsets[t.count] * x->encoder.hidden;
+    ask_means(means, x, &t, 24, 0);
+    ask_cpu(expected, x, &t, SAFER_PRECISION_F32);
+    ask_cpu(rounded, x, &t, SAFER_PRECISION_BF16);
+    const double far = size_of(means, expected, count), own = size_of(rounded, expected, count),
+                 spread = size_of(expected, NULL, count);
+    printf("%s: means of size %.3f; the GPU differs by %.5f from f32, bf16 on the CPU by %.5f\n", name, spread, far,
+           own);
+    expect(spread > 0 && far < 4 * own + 0.01 * spread, name, "means are too far from the CPU's");
+    free(means);
+    free(expected);
+    free(rounded);
+    free(t.ids);
+    free(t.offsets);
+}
+
+/* Alone, in batches, in another order, by another slot. */
+static void means_have_the_same_bits(fixture *x, const char *name, size_t count)
+{
+    const size_t H = x->encoder.hidden, batches[] = {1, 7, 333, 4096};
+    texts t = make_texts(count, 1, x->encoder.tokens, x->encoder.vocabulary);
+    size_t *order = sf_alloc(count, sizeof *order), wrong = 0;
+    texts s = shuffle(order, &t, x);
+    float *first = room_for(x, &t), *other = room_for(x, &t);
+    ask_means(first, x, &t, 64, 0);
+    for (size_t b = 0; b < 8; b++) {
+        const texts *asked = b < 4 ? &t : &s;
+        ask_means(other, x, asked, batches[b % 4], (int)(b % 2));
+        for (size_t i = 0; i < count; i++) {
+            const size_t from = t.offsets[b < 4 ? i : order[i]], rows = asked->offsets[i + 1] - asked->offsets[i];
+            wrong += memcmp(first + from * H, other + asked->offsets[i] * H, rows * H * sizeof *first) != 0;
+        }
+        memset(other, 0, asked->offsets[count] * H * sizeof *other);
+    }
+    printf("%s: means of %zu texts alone, in batches and shuffled: %zu of %zu with other bits (%016llx)\n", name, count,
+           wrong, 8 * count, bits_of(first, t.offsets[count] * H * sizeof *first));
+    expect(wrong == 0, name, "a mean depends on its batch");
+    free(order);
+    free(first);
+    free(other);
+    free(t.ids);
+    free(t.offsets);
+    free(s.ids);
+    free(s.offsets);
+}
+
+/* Of this encoder without an end. */
+static void test_means(sf_bert_shape shape, const char *name, size_t count)
+{
+    fixture x;
+    const uint64_t before = state; /* the other tests have the numbers that they had without this one */
+    shape.classes = 0;
+    shape.pool = SF_POOL_MEAN;
+    make(&x, &shape);
+    means_are_near(&x, name);
+    means_have_the_same_bits(&x, name, count);
+    drop(&x);
+    state = before;
+}
+
 /* ---------------------------------------------------------------------- speed */
 
 typedef struct lane {
     fixture *x;
     const texts *t;
+    float *means; /* of words, for all texts; or NULL: logits are asked */
     int slot, slots;
 } lane;
 
@@ -183,13 +330,17 @@ static void *answer_half(void *argument)
     lane *l = argument;
     const size_t half = l->t->count / (size_t)l->slots;
     texts part = {l->t->ids, l->t->offsets + half * (size_t)l->slot, half};
+    if (l->means) {
+        ask_means(l->means, l->x, &part, half, l->slot);
+        return NULL;
+    }
     float *logits = sf_alloc(half * l->x->encoder.classes, sizeof *logits);
     answer(logits, l->x, &part, half, l->slot);
     free(logits);
     return NULL;
 }
 
-static void measure(fixture *x, const texts *t, const char *name)
+static void measure(fixture *x, const texts *t, float *means, const char *name)
 {
     const double H = (double)x->encoder.hidden, F = (double)x->encoder.inner;
     double work = 0;
@@ -204,7 +355,7 @@ static void measure(fixture *x, const texts *t, const char *name)
             lane lanes[2];
             const double start = sf_seconds();
             for (int i = 0; i < slots; i++) {
-                lanes[i] = (lane){x, t, i, slots};
+                lanes[i] = (lane){x, t, means, i, slots};
                 pthread_create(&threads[i], NULL, answer_half, &lanes[i]);
             }
             for (int i = 0; i < slots; i++) pthread_join(threads[i], NULL);
@@ -231,6 +382,7 @@ static void test_forms(int small)
             test_near(&x, name);
             test_bits(&x, name, small ? 10 : size == 64 ? 1000 : 200);
             drop(&x);
+            test_means(shape, name, small ? 10 : 200);
         }
 }
 
@@ -409,11 +561,15 @@ int main(int argc, char **argv)
         make(&x, &shape);
         test_near(&x, shapes[i].name);
         test_bits(&x, shapes[i].name, small ? 10 : i == 1 ? 200 : 1000);
+        test_means(shape, shapes[i].name, small ? 10 : 400);
         if (speed && i < 2) {
             texts even = make_texts(2048, 256, 256, x.encoder.vocabulary),
                   real = make_texts_as(argv[3], 8192, shape.positions, x.encoder.vocabulary);
-            measure(&x, &even, "256 pieces");
-            measure(&x, &real, "lengths of IMDB");
+            float *means = room_for(&x, &even);
+            measure(&x, &even, NULL, "256 pieces");
+            measure(&x, &real, NULL, "lengths of IMDB");
+            measure(&x, &even, means, "256 pieces, means of words");
+            free(means);
         }
         drop(&x);
     }
