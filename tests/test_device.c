@@ -1,6 +1,6 @@
 /* Devices, by a plugin without one (mock_plugin.c): which plugins are taken, which devices are chosen, answers and
- * training of bert as on the CPU, and what is said when a device is too small, cannot do it or fails. charcnn and context
- * are in test_device_charcnn.c and test_device_context.c. */
+ * training of bert as on the CPU, and what is said when a device is too small, cannot do it or fails. charcnn and
+ * context are in test_device_charcnn.c and test_device_context.c. */
 #define _GNU_SOURCE
 #include "nn/device.h"
 

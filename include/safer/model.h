@@ -36,7 +36,8 @@ SAFER_API safer_status safer_model_set_precision(safer_model *model, safer_preci
 
 /* Computes on a device from now on: "cpu"; "cuda", all GPUs there are, or "cuda:N", one; "auto", GPUs where there are
  * any that this build can use for this model, else the CPU. For a `bert` or `charcnn`, the encoder of a `context`, and
- * the members of a sum that are one. Nobody may be asking the model at the same time, and no workspace of it outlives the change. */
+ * the members of a sum that are one. Nobody may be asking the model at the same time, and no workspace of it outlives
+ * the change. */
 SAFER_API safer_status safer_model_set_device(safer_model *model, const char *device, safer_error *error);
 
 /* What can compute. */

@@ -121,8 +121,8 @@ typedef struct safer_train_options {
     } bert;
 
     /* charcnn, bert: where it is trained, context: where its encoder reads the texts, as safer_model_set_device has it;
-     * NULL: the CPU. Of several GPUs one is used. A checkpoint of one device can be resumed on another, and the model is
-     * then neither's alone; but not one of context. */
+     * NULL: the CPU. Of several GPUs one is used. A checkpoint of one device can be resumed on another, and the model
+     * is then neither's alone; but not one of context. */
     const char *device;
 
     /* Every token (word, number, mark) of a draw is deleted so often: for certificates with the same `deletion`.

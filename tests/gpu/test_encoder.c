@@ -251,7 +251,7 @@ static double size_of(const float *a, const float *b, size_t count)
     return sqrt(sum / (double)count);
 }
 
-/* All of them: one of millions may be far off, where a text's vectors are. */
+/* Over all numbers: the worst one of millions says little. */
 static void means_are_near(fixture *x, const char *name)
 {
     texts t = make_texts(24, 1, x->encoder.tokens, x->encoder.vocabulary);
