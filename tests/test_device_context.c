@@ -194,9 +194,10 @@ static void training_is_the_cpus(void **unused)
     safer_train_report ours, theirs;
     asked found[2];
     size_t *answers = counter("mock_answers");
-    *answers = 0;
+    memset(answers, 0, 2 * sizeof *answers);
+    tell("MOCK_DEVICES", "2"); /* of which the first is used */
     assert_ok(safer_train(temporary("device"), &o, &ours, &error));
-    assert_true(*answers > 0);
+    assert_true(answers[0] > 0 && answers[1] == 0);
     *answers = 0;
     o.device = "cpu";
     o.course.precision = SAFER_PRECISION_F32;
@@ -226,12 +227,22 @@ static void stopped_runs_are_resumed(void **unused)
     static const stop_point stops[] = {{"epoch 2 of 6: loss", 0, 1}};
     safer_data *data = make_reviews(100);
     safer_lexicon *lexicon = make_review_lexicon("representative");
-    safer_train_options o = small_options(data, lexicon, make_encoder()), changed = o;
+    safer_train_options o = small_options(data, lexicon, make_encoder());
+    safer_error error = {0};
+    stopper s = {.when = "epoch 2 of 6: loss"};
     tell("MOCK_ROWS", "500"); /* several calls, which meet in other ways each time */
     check_threads_do_not_matter(safer_train, &o);
     check_stopped_runs_are_resumed(safer_train, &o, 90, stops, COUNT(stops));
-    changed.device = NULL;
-    check_other_options_are_refused(safer_train, &o, "epoch 2 of 6: loss", &changed, 1);
+    o.progress = (safer_progress){stop_run, &s};
+    assert_fails(safer_train(temporary("stopped"), &o, NULL, &error), SAFER_CANCELLED, "epoch");
+    o.progress = (safer_progress){0};
+    o.resume = 1;
+    o.device = NULL;
+    assert_fails(safer_train(temporary("stopped"), &o, NULL, &error), SAFER_INPUT,
+                 "with other options or data, or on another device or processor; remove it");
+    o.device = "cuda";
+    assert_ok(safer_train(temporary("stopped"), &o, NULL, &error));
+    assert_same_file(temporary("stopped"), temporary("whole"));
     safer_data_free(data);
     safer_lexicon_free(lexicon);
 }
@@ -421,7 +432,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(means_are_the_cpus, withdraw_all),
-        cmocka_unit_test(training_is_the_cpus),
+        cmocka_unit_test_teardown(training_is_the_cpus, withdraw_all),
         cmocka_unit_test_teardown(stopped_runs_are_resumed, withdraw_all),
         cmocka_unit_test_teardown(training_mistakes_are_named, withdraw_all),
         cmocka_unit_test(memory_may_run_out),

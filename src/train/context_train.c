@@ -15,7 +15,6 @@
  * thread's. */
 #include "train/context_step.h"
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "model/canonical.h"
@@ -311,20 +310,19 @@ static safer_status make_room(trainer *t, safer_error *error)
 static void plan_course(trainer *t)
 {
     const safer_train_options *o = t->options;
-    const char *device = t->device ? sf_bert_device_arithmetic(t->device) : NULL; /* where contexts are others */
     const double numbers[] = {o->course.rate,
                               o->course.decay,
                               o->course.dropout,
                               o->defense.kappa,
                               (double)o->course.batch,
                               (double)o->course.epochs,
-                              device ? (double)(sf_hash(device, strlen(device), 0) >> 12) : (double)o->course.precision,
+                              (double)o->course.precision,
                               (double)t->layout.shape.size,
                               (double)t->layout.total,
                               (double)t->encoder.shape.tokens,
                               (double)t->encoder.shape.ending};
     sf_course *c = &t->course;
-    c->other = ", or with another `device`";
+    c->other = ", or on another device or processor"; /* their projections differ */
     c->texts = t->corpus.fit.count;
     c->tokens = t->corpus.fit.offsets[c->texts];
     c->parameters = t->parameters;
@@ -357,11 +355,11 @@ static safer_status start(sf_course *course, safer_error *error)
     SF_TRY(find_projection(t, error));
     SF_TRY(find_contexts(t, 0, error));
     SF_TRY(find_contexts(t, 1, error));
-    plan_course(t);
     sf_bert_net_free(t->net);
     sf_bert_device_free(t->device);
     t->net = NULL;
     t->device = NULL;
+    plan_course(t);
 done:
     return status;
 }
