@@ -36,6 +36,7 @@ extern size_t mock_answers[16], mock_most_texts;
 /* Counts an answer that is about to be given, waits as ordered; fails when it is the one that is to. */
 void mock_trace(int device);
 safer_status mock_call(long *calls, const char *what, safer_error *error);
+void mock_count(int device, size_t texts); /* an answer */
 
 /* Adam, and the clipping before it, of numbers first .. last-1; decays NULL: all do. */
 typedef struct mock_state {

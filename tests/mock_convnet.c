@@ -214,8 +214,7 @@ safer_status mock_convnet_answer(float *logits, sf_device_convnet *net, int slot
     if (mock_call(&net->calls, "computing answers", error) != SAFER_OK) return SAFER_SYSTEM;
     if (count > net->texts) return fail(error, SAFER_SYSTEM, "the mock was given too many texts");
     classify(logits, &net->shape, net->weights, codes, count);
-    __atomic_add_fetch(&mock_answers[net->device], 1, __ATOMIC_SEQ_CST);
-    if (count > mock_most_texts) mock_most_texts = count;
+    mock_count(net->device, count);
     return SAFER_OK;
 }
 

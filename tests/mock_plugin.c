@@ -436,12 +436,20 @@ static void net_free(sf_device_net *net)
     free(net);
 }
 
+/* Calls of several slots come at once. */
+void mock_count(int device, size_t texts)
+{
+    size_t most = __atomic_load_n(&mock_most_texts, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&mock_answers[device], 1, __ATOMIC_SEQ_CST);
+    while (texts > most &&
+           !__atomic_compare_exchange_n(&mock_most_texts, &most, texts, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
+}
+
 static safer_status begin(sf_device_net *net, const char *what, const size_t *offsets, size_t count, safer_error *error)
 {
     if (mock_call(&net->calls, what, error) != SAFER_OK) return SAFER_SYSTEM;
     if (offsets[count] - offsets[0] > net->rows) return fail(error, SAFER_SYSTEM, "the mock was given too many pieces");
-    __atomic_add_fetch(&mock_answers[net->device], 1, __ATOMIC_SEQ_CST);
-    if (count > mock_most_texts) mock_most_texts = count;
+    mock_count(net->device, count);
     return SAFER_OK;
 }
 

@@ -80,8 +80,8 @@ typedef struct sf_device_table {
     safer_status (*answer)(float *logits, sf_device_net *net, int slot, const uint32_t *ids, const size_t *offsets,
                            size_t count, safer_error *error);
 
-    /* The means of the last layer's vectors, behind the norm at the end where there is one, over parts of these texts.
-     * No piece is in two parts. The encoder may be one without classes. */
+    /* The means of the last layer's vectors, behind the norm at the end where there is one, over parts of these texts:
+     * at least one part, and no piece is in two. The encoder may be one without classes. */
     safer_status (*means)(const sf_device_part *parts, size_t part_count, sf_device_net *net, int slot,
                           const uint32_t *ids, const size_t *offsets, size_t count, safer_error *error);
 
