@@ -259,7 +259,7 @@ static void training_mistakes_are_named(void **unused)
     assert_fails(safer_train(output, &o, NULL, &error), SAFER_MEMORY, "cuda:0 has not enough free memory");
     withdraw_all(NULL);
     for (int first = 1; first < 4; first++) { /* at the projection, or the contexts */
-        char number[8];
+        char number[16];
         snprintf(number, sizeof number, "%d", first);
         tell("MOCK_ROWS", "300");
         tell("MOCK_FAIL", number);
