@@ -415,6 +415,29 @@ void test_products(int O, int I, size_t rows)
     cublasLtDestroy(library);
 }
 
+/* Parts of one piece to many, with pieces between them that are in none. */
+void test_parts(int H)
+{
+    const size_t rows = 400;
+    std::vector<span> made;
+    both<bf16> x(rows * H);
+    fill(x);
+    for (uint32_t at = 0, count; at + (count = made.size() == 3 ? 130 : 1 + bits() % 5) <= rows;
+         at += count + bits() % 2)
+        made.push_back({at, count});
+    both<span> parts(made.size());
+    both<float> means(made.size() * H);
+    std::vector<double> expected(made.size() * H);
+    parts.here = made;
+    parts.send();
+    for (size_t p = 0; p < made.size(); p++)
+        for (size_t i = 0; i < made[p].count; i++)
+            for (int c = 0; c < H; c++)
+                expected[p * H + c] += (double)value(x.here[(made[p].begin + i) * H + c]) / (double)made[p].count;
+    mean_spans<<<(unsigned)made.size(), POOL_THREADS>>>(means.there, x.there, parts.there, H);
+    compare("mean_spans, " + std::to_string(H), means, expected, F32);
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -427,6 +450,7 @@ int main(int argc, char **argv)
     run_attention<24>(2);
     for (int pools = 0; pools < 3; pools++)
         for (int mean = 0; mean < 2; mean++) test_end(200, 3, mean, pools > 0, pools == 2);
+    for (int H : {24, 384, 1032}) test_parts(H);
     test_update(0);
     test_update(1);
     for (int i = 0; i < 2 && !own; i++) test_products(i ? 384 : 96, i ? 96 : 64, i ? 300 : 77);
