@@ -11,6 +11,7 @@ const cli_group cli_groups[] = {
      .verbs = {&cli_lexicon_build, &cli_lexicon_import, &cli_lexicon_export, &cli_lexicon_show, &cli_lexicon_stats,
                &cli_lexicon_check, &cli_lexicon_diff, &cli_lexicon_audit}},
     {.name = "train", .verbs = {&cli_train}},
+    {.name = "label", .verbs = {&cli_label}},
     {.name = "certify", .verbs = {&cli_certify}},
     {.name = "predict", .verbs = {&cli_predict}},
     {.name = "verify", .verbs = {&cli_verify}},

@@ -7,7 +7,7 @@
 extern const cli_verb cli_lexicon_build, cli_lexicon_import, cli_lexicon_export, cli_lexicon_show, cli_lexicon_stats,
     cli_lexicon_check, cli_lexicon_diff, cli_lexicon_audit, cli_model_convert, cli_model_average, cli_model_fit,
     cli_model_show, cli_train, cli_certify, cli_predict, cli_verify, cli_merge, cli_attack, cli_report, cli_evidence,
-    cli_serve, cli_sample, cli_sweep, cli_compare, cli_devices, cli_fold;
+    cli_serve, cli_sample, cli_sweep, cli_compare, cli_devices, cli_fold, cli_label;
 
 /* The first word of a command line: a verb, or a name for several, whose second word is the action. */
 typedef struct cli_group {

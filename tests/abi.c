@@ -33,6 +33,8 @@ int main(void)
     SIZE(safer_train_report);
     SIZE(safer_sum_options);
     SIZE(safer_sum_result);
+    SIZE(safer_label_options);
+    SIZE(safer_label_summary);
     SIZE(safer_certify_options);
     SIZE(safer_certificate);
     SIZE(safer_figure);

@@ -187,6 +187,36 @@ SAFER_API safer_status safer_sum_fit(safer_sum_result *out, const char *output, 
                                      const safer_model *model, const safer_data *data, const safer_lexicon *lexicon,
                                      const safer_sum_options *options, safer_error *error);
 
+/* How texts without labels get some. */
+typedef struct safer_label_options {
+    size_t size;
+    double
+        keep; /* only this share of the answered texts, rounded up to a whole number: those whose first class leads the
+                   * second by most, of equals the first ones. Above 0, at most 1, which needs no scores; 1 */
+    size_t
+        batch;   /* texts that a thread asks about at once; the result does not depend on it; 0: what suits the model */
+    int threads; /* 0: as many as there are cores; the result does not depend on it */
+    safer_progress progress;
+} safer_label_options;
+
+SAFER_OPTIONS(safer_label_options);
+
+typedef struct safer_label_summary {
+    size_t texts, none, kept; /* asked about; of these without an answer, and with a label in the end */
+    size_t known, agreed;     /* answered texts that the data has a label of the model's for, and that it answered so */
+    size_t kept_known, kept_agreed; /* the same of those that are kept */
+    double least_lead; /* of the kept texts: the natural logarithm of how many times the first class is as probable as
+                        * the second (HUGE_VAL: the second has nothing); of scores of a remote model that are no
+                        * probabilities, their difference */
+    double seconds;
+} safer_label_summary;
+
+/* What a model says of every text as it is written: labels[i] gets the class of text i, or -1 where there was no answer
+ * or the text is not kept. The data's own labels are compared and otherwise not used; safer_data_write makes a data
+ * set of the new ones, to train from. `out` may be NULL. docs/train.md */
+SAFER_API safer_status safer_label(safer_label_summary *out, int *labels, const safer_model *model,
+                                   const safer_data *data, const safer_label_options *options, safer_error *error);
+
 #ifdef __cplusplus
 }
 #endif
