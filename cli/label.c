@@ -55,25 +55,26 @@ static json_t *result_json(const request *r, const safer_model *model, const saf
         cli_set(classes, safer_model_label(model, k), json_integer((json_int_t)counts[k]));
 #define N(x) (json_int_t)(x)
     json_t *root = json_pack(
-        "{s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:{s:s, s:o, s:o, s:o}}", "output",
+        "{s:s, s:I, s:I, s:I, s:f, s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:{s:s, s:o, s:o, s:o}}", "output",
         r->output, "texts", N(s->texts), "none", N(s->none), "kept", N(s->kept), "keep", r->options.keep, "least_lead",
-        isfinite(s->least_lead) ? json_real(s->least_lead) : json_null(), "classes", classes, "known", N(s->known),
-        "agreed", N(s->agreed), "kept_known", N(s->kept_known), "kept_agreed", N(s->kept_agreed), "seconds", s->seconds,
-        "texts_per_second", (double)s->texts / s->seconds, "model", "arch", safer_model_arch(model), "name",
-        text_or_null(safer_model_name(model)), "sha256", text_or_null(safer_model_sha256(model)), "arithmetic",
-        text_or_null(safer_model_arithmetic(model)));
+        isfinite(s->least_lead) ? json_real(s->least_lead) : json_null(), "by_difference", s->by_difference, "classes",
+        classes, "known", N(s->known), "agreed", N(s->agreed), "kept_known", N(s->kept_known), "kept_agreed",
+        N(s->kept_agreed), "seconds", s->seconds, "texts_per_second", (double)s->texts / s->seconds, "model", "arch",
+        safer_model_arch(model), "name", text_or_null(safer_model_name(model)), "sha256",
+        text_or_null(safer_model_sha256(model)), "arithmetic", text_or_null(safer_model_arithmetic(model)));
 #undef N
     if (traffic) cli_set(cli_need(root), "traffic", traffic);
     return root;
 }
 
+/* Where texts were left out: what distinguishes the others. */
 static void print_lead(const safer_label_summary *s)
 {
     const double times = exp(s->least_lead);
-    if (s->kept + s->none == s->texts) return;
-    printf(": those with a lead of %s", isfinite(s->least_lead) ? cli_mean(fmax(s->least_lead, 0), 2) : "any size");
-    if (isfinite(times) && times < 1e6) printf(" (%s to 1)", cli_mean(times, 1));
-    printf(" and more");
+    if (s->kept + s->none == s->texts || !isfinite(s->least_lead)) return;
+    printf(", with a lead of %s", cli_mean(s->least_lead, 2));
+    if (!s->by_difference && times < 1e6) printf(" (%s to 1)", cli_mean(times, 1));
+    printf(" or more");
 }
 
 static void print_classes(const safer_model *model, const size_t *counts)

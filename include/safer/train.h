@@ -205,9 +205,9 @@ typedef struct safer_label_summary {
     size_t texts, none, kept; /* asked about; of these without an answer, and with a label in the end */
     size_t known, agreed;     /* answered texts that the data has a label of the model's for, and that it answered so */
     size_t kept_known, kept_agreed; /* the same of those that are kept */
+    int by_difference; /* 1: a remote model's scores, which are no probabilities; then the next is a difference of them */
     double least_lead; /* of the kept texts: the natural logarithm of how many times the first class is as probable as
-                        * the second (HUGE_VAL: the second has nothing); of scores of a remote model that are no
-                        * probabilities, their difference */
+                        * the second; HUGE_VAL: the second has nothing */
     double seconds;
 } safer_label_summary;
 

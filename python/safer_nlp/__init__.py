@@ -24,6 +24,7 @@ from ._certify import Smoothed, certify, draws, merge, verify
 from ._data import Data, load_data
 from ._errors import CallbackError, CancelledError, Error, InputError, InvalidError, OperatingSystemError, OutOfMemoryError
 from ._evidence import Gate, evidence
+from ._label import Labelling, label
 from ._lexicon import Doubtful, Lexicon, LexiconDiff, LexiconInfo, Survey, Word
 from ._model import Device, Model, Predict, Traffic, devices
 from ._report import Comparison, compare, report
@@ -33,7 +34,7 @@ from ._train import SumFit, Training, average, convert, fit_sum, train
 from ._version import __version__
 
 __all__ = ["Against", "Attack", "AttackSummary", "Attacks", "CallbackError", "CancelledError", "Certificate", "Change", "ClassSummary",
-           "Comparison", "Data", "Device", "Doubtful", "Error", "Gate", "InputError", "InvalidError", "Lexicon", "LexiconDiff", "LexiconInfo",
+           "Comparison", "Data", "Device", "Doubtful", "Error", "Gate", "InputError", "InvalidError", "Labelling", "Lexicon", "LexiconDiff", "LexiconInfo",
            "Model", "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Server", "Smoothed", "SumFit", "Summary", "Survey",
            "Traffic", "Training", "Verification", "Word", "__version__", "attack", "attack_against", "average", "certify", "compare",
-           "convert", "devices", "draws", "evidence", "fit_sum", "load_data", "merge", "report", "serve", "train", "verify"]
+           "convert", "devices", "draws", "evidence", "fit_sum", "label", "load_data", "merge", "report", "serve", "train", "verify"]

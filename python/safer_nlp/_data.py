@@ -26,6 +26,8 @@ class Data(_Rows):
 
     #: Of its file, without folders; "memory" when it was made of lists.
     name = "memory"
+    #: How a model labelled it: a :class:`safer_nlp.Labelling` of what :func:`safer_nlp.label` returns, else None.
+    labelling: Any = None
 
     @property
     def sha256(self) -> str:

@@ -88,6 +88,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_train_choose": (c_int, [c_char_p, POINTER(c.TrainOptions), POINTER(c.Choice), POINTER(c.TrainReport), _ERROR]),
     "safer_sum_options_init": (None, [POINTER(c.SumOptions), c_size_t]),
     "safer_sum_fit": (c_int, [POINTER(c.SumResult), c_char_p, c_char_p, c_void_p, c_void_p, c_void_p, POINTER(c.SumOptions), _ERROR]),
+    "safer_label_options_init": (None, [POINTER(c.LabelOptions), c_size_t]),
+    "safer_label": (c_int, [POINTER(c.LabelSummary), POINTER(c_int), c_void_p, c_void_p, POINTER(c.LabelOptions), _ERROR]),
     "safer_reported_radius": (c_size_t, [c_size_t]),
     "safer_certify_options_init": (None, [POINTER(c.CertifyOptions), c_size_t]),
     "safer_certify_text": (c_int, [POINTER(c.Certificate), _OUT, c_void_p, c_void_p, c_char_p, c_size_t, c_int,

@@ -232,6 +232,15 @@ class SumResult(Structure):
     _fields_ = [("members", c_size_t), ("texts", c_size_t), ("weights", c_double * SUM_MEMBERS), ("before", c_double), ("after", c_double)]
 
 
+class LabelOptions(Structure):
+    _fields_ = [("size", c_size_t), ("keep", c_double), ("batch", c_size_t), ("threads", c_int), ("progress", Progress)]
+
+
+class LabelSummary(Structure):
+    _fields_ = [*((name, c_size_t) for name in ("texts", "none", "kept", "known", "agreed", "kept_known", "kept_agreed")),
+                ("by_difference", c_int), ("least_lead", c_double), ("seconds", c_double)]
+
+
 class AttackOptions(Structure):
     _fields_ = [("size", c_size_t), ("method", c_int), ("smoothed", c_int), ("n", c_uint64), ("radius", c_size_t), ("max_queries", c_uint64),
                 ("population", c_int), ("iterations", c_int), ("tries", c_int), ("alpha", c_double), ("seed", c_uint64), ("threads", c_int),
@@ -295,6 +304,7 @@ IN_C = {Error: "safer_error", Progress: "safer_progress", Device: "safer_device"
         ClassSummary: "safer_class_summary", Summary: "safer_summary", Verification: "safer_verification", Gate: "safer_gate",
         Recall: "safer_recall", EvidenceOptions: "safer_evidence_options", Survey: "safer_survey", TrainOptions: "safer_train_options",
         TrainReport: "safer_train_report", SumOptions: "safer_sum_options", SumResult: "safer_sum_result",
+        LabelOptions: "safer_label_options", LabelSummary: "safer_label_summary",
         AttackOptions: "safer_attack_options", AttackSummary: "safer_attack_summary",
         AgainstSummary: "safer_against_summary", Comparison: "safer_comparison", ReportOptions: "safer_report_options",
         ServeOptions: "safer_serve_options", Trial: "safer_trial", Choice: "safer_choice",

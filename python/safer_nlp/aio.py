@@ -19,13 +19,14 @@ import threading
 from concurrent.futures import Future
 from typing import Any, Callable, List, Optional, Sequence, TypeVar
 
-from . import _attack, _certify, _report, _train
+from . import _attack, _certify, _label, _report, _train
+from ._data import Data
 from ._errors import Error
 from ._guard import progress_function
 from ._model import Model
 from ._results import Prediction, Results, Verification
 
-__all__ = ["attack", "attack_against", "certify", "predict", "report", "train", "verify"]
+__all__ = ["attack", "attack_against", "certify", "label", "predict", "report", "train", "verify"]
 
 T = TypeVar("T")
 
@@ -100,6 +101,11 @@ async def verify(*arguments: Any, **options: Any) -> Verification:
 async def train(*arguments: Any, **options: Any) -> Model:
     """:func:`safer_nlp.train`, awaited."""
     return await _run(_train.train, arguments, options)
+
+
+async def label(*arguments: Any, **options: Any) -> Data:
+    """:func:`safer_nlp.label`, awaited."""
+    return await _run(_label.label, arguments, options, 0)
 
 
 async def report(*arguments: Any, **options: Any) -> Any:

@@ -191,8 +191,8 @@ static safer_status ask_all(labelling *l, const safer_label_options *o, safer_er
     if (!flat && ranks) flat = is_flat(l, texts);
     if (flat)
         status = sf_fail(error, SAFER_INVALID,
-                         "`keep`: %g; the model answers labels without scores, so no text can be told to lead by more "
-                         "than another: only 1 is possible",
+                         "`keep`: %g needs scores, by which texts can be ranked, but the model answers labels alone; "
+                         "1 keeps all texts",
                          o->keep);
 done:
     return status;
@@ -235,6 +235,7 @@ static safer_status choose(safer_label_summary *out, labelling *l, double keep, 
     for (size_t r = kept; r < answered; r++) l->labels[ranks[r].text] = -1;
     out->kept = kept;
     out->none = texts - answered;
+    out->by_difference = other;
     if (kept) out->least_lead = other ? -ranks[kept - 1].behind : log(1 / ranks[kept - 1].behind);
     free(ranks);
     return SAFER_OK;
