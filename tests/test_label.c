@@ -145,7 +145,7 @@ static void test_keep_of_a_hundred(void **state)
 static void test_scores_that_are_no_probabilities(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"8 5 -1", "2 1 0", "-3 -9 -5"};
+    static const char *const texts[] = {"8 5 -1", "2 1 0", "0 -6 -2"};
     int labels[3];
     safer_label_summary s;
     safer_label_options o = safer_label_options_default();
