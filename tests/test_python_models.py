@@ -6,6 +6,7 @@ its own is certified, where transformers is, a pipeline that it makes here.
 """
 import asyncio
 import contextlib
+import math
 import sys
 import threading
 import types
@@ -22,7 +23,7 @@ safer = None
 
 def prepare():
     global safer
-    base.prepare(Pipelines, Modules, Async)
+    base.prepare(Pipelines, Modules, Labels, Async)
     safer = base.safer
 
 
@@ -221,6 +222,68 @@ one, two = (safer.certify((module, tokenize), t.TEXTS, t.LABELS, lexicon, n=50, 
 assert module.training and [k.counts for k in one] == [k.counts for k in two] and one.summary.exact
 print("good")
 """
+
+
+class Labels(unittest.TestCase):
+    def test_model(self):
+        """a model: the labels, ids and order that the program writes, by name; a share of them is the surest"""
+        model, data = safer.Model.load(temporary("demo.model")), safer.load_data(temporary("demo/test.tsv"))
+        for keep, batch, threads in ((1.0, None, 0), (0.4, None, 0), (0.4, 7, 2)):
+            found = safer.label(model, data, keep=keep, batch=batch, threads=threads)
+            base.run_ok("label", "--model", "demo.model", "--data", "demo/test.tsv", "--keep", keep, "-o", "label.tsv")
+            self.assertEqual(found, safer.load_data(temporary("label.tsv")))
+            kept = found.labelling
+            self.assertEqual((kept.texts, kept.none, kept.kept, kept.known, kept.by_difference), (40, 0, round(40 * keep), 40, False))
+            truth = dict(zip(data.ids, data.labels))
+            self.assertEqual(kept.kept_agreed, sum(truth[id_] == label for id_, label in zip(found.ids, found.labels)))
+            self.assertEqual(kept.agreed, sum(map(str.__eq__, model.classify(data.texts), data.labels)))
+        rows = {text: sorted(scores) for text, scores in zip(data.texts, model.scores(data.texts))}
+        lead = {text: math.log(row[1] / row[0]) for text, row in rows.items()}
+        self.assertAlmostEqual(kept.least_lead, min(lead[text] for text in found.texts), 5)
+        self.assertLessEqual(max(lead[text] for text in data.texts if text not in found.texts), kept.least_lead + 1e-9)
+        self.assertIsNone(data.labelling)
+
+    def test_function(self):
+        """a function, pipeline or pair: its labels, without those that it does not give; no share, for it has no scores"""
+        calls = []
+
+        def predict(texts):
+            calls.append(len(texts))
+            return [None if not text else label for text, label in zip(texts, base.classify(texts))]
+
+        found = safer.label(predict, base.TEXTS, ["pos", "?", None, "neg", "neg", "neg"], classes=["neg", "pos"], ids=list("abcdef"))
+        self.assertEqual((found.texts, found.labels, found.ids),
+                         ([text for text in base.TEXTS if text], ["pos", "neg", "neg", "pos", "neg"], list("abcef")))
+        self.assertEqual((found.labelling.none, found.labelling.known, found.labelling.agreed, found.labelling.least_lead), (1, 3, 2, None))
+        self.assertEqual(sum(calls), 6)
+        calls.clear()
+        safer.label(predict, base.TEXTS * 50, classes=["neg", "pos"], batch=32)
+        self.assertEqual((max(calls), sum(calls)), (32, 300))
+        self.assertEqual(safer.label(Pipeline(), base.TEXTS).labels, base.classify(base.TEXTS))
+        self.assertEqual(safer.label(base.scores, base.TEXTS * 2, ["10", "2"] * 6).labels,
+                         [["2", "10"][label == "pos"] for label in base.classify(base.TEXTS * 2)])
+        for error, words, arguments, options in (
+                (safer.InvalidError, "keep: 0.5 needs scores", (predict, base.TEXTS), dict(keep=0.5, classes=["neg", "pos"])),
+                (safer.InvalidError, "keep: 0 ", (Pipeline(), base.TEXTS), dict(keep=0)),
+                (safer.InvalidError, "batch: 0", (Pipeline(), base.TEXTS), dict(batch=0)),
+                (safer.InvalidError, "threads: -1", (Pipeline(), base.TEXTS), dict(threads=-1)),
+                (safer.InvalidError, "classes: none from the labels alone", (predict, base.TEXTS), {}),
+                (safer.InvalidError, "texts: there are none", (Pipeline(), []), {}),
+                (safer.InputError, "none of the 1 texts", (predict, [""]), dict(classes=["neg", "pos"])),
+                (ZeroDivisionError, "division", (lambda texts: 1 // 0, base.TEXTS), dict(classes=["neg", "pos"]))):
+            with self.assertRaisesRegex(error, words):
+                safer.label(*arguments, **options)
+
+    def test_progress(self):
+        """progress is told, and may end it; awaited it is the same"""
+        from safer_nlp import aio
+        seen = []
+        safer.label(base.classify, base.TEXTS, classes=["neg", "pos"], progress=lambda *now: seen.append(now))
+        self.assertEqual((seen[0], seen[-1]), (("labelling", 0, 6), ("labelling", 6, 6)))
+        with self.assertRaises(safer.CancelledError):
+            safer.label(base.classify, base.TEXTS, classes=["neg", "pos"], progress=lambda *now: True)
+        self.assertEqual(asyncio.run(aio.label(base.classify, base.TEXTS, classes=["neg", "pos"])),
+                         safer.label(base.classify, base.TEXTS, classes=["neg", "pos"]))
 
 
 class Async(unittest.TestCase):

@@ -202,12 +202,12 @@ typedef struct safer_label_options {
 SAFER_OPTIONS(safer_label_options);
 
 typedef struct safer_label_summary {
-    size_t texts, none, kept; /* asked about; of these without an answer, and with a label in the end */
-    size_t known, agreed;     /* answered texts that the data has a label of the model's for, and that it answered so */
+    size_t texts, none, kept;       /* asked about; of these without an answer, and with a label in the end */
+    size_t known, agreed;           /* answered texts that the data has a label of the model's for; answered so */
     size_t kept_known, kept_agreed; /* the same of those that are kept */
-    int by_difference; /* 1: a remote model's scores, which are no probabilities; then the next is a difference of them */
-    double least_lead; /* of the kept texts: the natural logarithm of how many times the first class is as probable as
-                        * the second; HUGE_VAL: the second has nothing */
+    int by_difference; /* 1: a remote model's scores are no probabilities, and a lead is their difference; else it is */
+    double least_lead; /* the natural logarithm of how many times the first class is as probable as the second. This is
+                        * the least of the kept texts; HUGE_VAL: the second class has nothing */
     double seconds;
 } safer_label_summary;
 

@@ -1,6 +1,7 @@
 /* Labels for texts that have none: what a model, the teacher, says of each.
  *
- * Threads ask about many texts at a time. An answer is a function of its text, so neither threads nor batches change it.
+ * Threads ask about many texts at a time. An answer is a function of its text, so neither threads nor batches change
+ * it.
  *
  * Of a share of the texts, those stay that the model is surest of: whose first class leads the second by most. Where
  * scores are probabilities, the lead is how many times the first is as probable as the second. (Their difference would
