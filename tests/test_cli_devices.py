@@ -35,6 +35,16 @@ def train(*arguments, **more):
                "--batch", 8, "--epochs", 2, *arguments, **more)
 
 
+def label_there(case, *model):
+    """Labels texts on one GPU and on three that take few at a time, with the same result; returns the arithmetic."""
+    base = (*model, "--data", "texts.tsv", *CUDA, "--keep", 0.5, "--json")
+    one = json.loads(case.ok(run("label", *base, "-o", "one.tsv", env=mock())))
+    case.ok(run("label", *base, "-o", "three.tsv", "--batch", 3, env=mock(devices=3, texts=9)))
+    case.assertEqual((one["texts"], one["kept"]), (40, 20))
+    case.assertEqual(*((test_cli.temporary / name).read_bytes() for name in ("one.tsv", "three.tsv")))
+    return one["model"]["arithmetic"]
+
+
 def make_charcnn(name, characters=123, features=16, hidden=8):
     """A small charcnn of random weights, as model/charcnn_file.c writes them."""
     frames = ((characters - 6) // 3 - 6) // 3
@@ -142,11 +152,12 @@ class Answers(Case):
         self.assertEqual(without_times("whole.jsonl"), without_times("failed.jsonl"))
 
     def test_other_verbs(self):
-        """predict, attack and serve take a device too"""
+        """predict, attack, label and serve take a device too"""
         answers = json.loads(self.ok(run("predict", *MODEL, "--lexicon", "words.lex", *CUDA, "--n", 60, "--json", "good great", env=mock())))
         self.assertEqual(len(answers["answers"]), 1)
         self.ok(run("attack", *MODEL, *FILES, *CUDA, "-o", "attack.jsonl", env=mock()))
         self.assertEqual(read_run("attack.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+        self.assertEqual(label_there(self, *MODEL), ARITHMETIC)
         server = Server(*MODEL, "--lexicon", "words.lex", *CUDA, "--n", 60, env=mock())
         try:
             status, answer = server.post("/v1/predict", {"texts": ["good great", "bad poor"]})[:2]
@@ -173,10 +184,11 @@ class CharCNN(Case):
         self.refused(run("verify", "charcnn-cuda.jsonl", *self.model, *FILES), INPUT, f'in the arithmetic "{ARITHMETIC}"', "give --device cuda")
 
     def test_other_verbs(self):
-        """predict, attack and serve ask it there; too little memory is one line"""
+        """predict, attack, label and serve ask it there; too little memory is one line"""
         self.ok(run("predict", *self.model, "--lexicon", "words.lex", *CUDA, "--n", 60, "--quiet", "good great", env=mock()))
         self.ok(run("attack", *self.model, *FILES, *CUDA, "-o", "charcnn-attack.jsonl", env=mock()))
         self.assertEqual(read_run("charcnn-attack.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+        self.assertEqual(label_there(self, *self.model), ARITHMETIC)
         server = Server(*self.model, "--lexicon", "words.lex", *CUDA, "--n", 60, env=mock())
         try:
             status, answer = server.post("/v1/predict", {"texts": ["good great", "bad poor"]})[:2]

@@ -47,6 +47,7 @@ REMOTE = ("--labels", "n,p", "--workers", "1", "--timeout", "600", *LEXICON)
 # Small requests: so many that it falls silent in the middle, however questions meet in them.
 EXEC = ("--model", "exec:python3 child.py", *REMOTE, "--request-texts", "4")
 SILENT = ("--model", "exec:trap '' TERM INT; touch hung; while :; do sleep 1000; done", *REMOTE)
+LABEL = (*DATA, "--workers", "1", "--timeout", "600", "-o", "o.tsv")
 DEMO = ("--data", "demo/train.tsv", "--dev", "demo/dev.tsv")
 ENDLESS = ("--dim", "64", "--filters", "64", "--epochs", "100000", "--patience", "0", "--threads", "1")
 ALWAYS = 100000  # draws, steps or texts: more than the test waits for
@@ -229,6 +230,9 @@ CASES = {
                       "-o", "o.jsonl"), Busy()),
     "predict, silent program": (("predict", *SILENT, "A good film."), Hung()),
     "predict, silent service": (("predict", *HTTP, "A good film."), Service()),
+    "label, silent program": (("label", *LABEL, "--model", "exec:python3 child.py", "--labels", "n,p", "--request-texts", "1"), Hung(), {"HANG_AT": "4"}),
+    "label, data": (("label", "--model", "cnn.safetensors", "--data", "pipe", "--format", "tsv", "-o", "o.tsv"), Pipe()),
+    "label, output that nobody reads": (("label", "--model", "cnn.safetensors", *DATA, "-o", "pipe"), Alone()),
     "serve, silent program": (("serve", *SILENT, "--port", "0"), Hung()),
     "serve, silent service": (("serve", *HTTP, "--port", "0"), Service()),
     "lexicon build, vectors": (("lexicon", "build", "--vectors", "pipe", "-o", "o.lex"), Pipe()),
@@ -287,7 +291,7 @@ def wait_until(ready, child):
 
 def stop(arguments, where, how, more={}):
     """Runs it, sends the signal when it waits; the status, the seconds it took to end, and its messages."""
-    for name in ("o.jsonl", "o.lex", "o.html", "o.safetensors", "swept", "compared", "evidence"):
+    for name in ("o.jsonl", "o.tsv", "o.lex", "o.html", "o.safetensors", "swept", "compared", "evidence"):
         remove(name)
     with where:
         child = start(arguments, more)

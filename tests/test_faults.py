@@ -146,6 +146,8 @@ def verbs(build, files):
         verb("evidence", "evidence", files / "run.jsonl", "--baseline", files / "run.jsonl", "--require", "0", "-o", "out"),
         verb("predict", "predict", "--model", files / "model", *with_lexicon, "--seed", 1, "--n", 30, "the film is good", "--json"),
         verb("predict exec:", "predict", *remote[:2], *with_lexicon, "--workers", 1, "--labels", "neg,pos", "--seed", 1, "--n", 10, "good"),
+        verb("label", "label", "--model", files / "model", *data, "--threads", 1, "--keep", 0.5, "-o", "out.tsv", "--json", old=("out.tsv",)),
+        verb("label exec:", "label", *remote[:2], *data, "--threads", 1, "--workers", 1, "--labels", "neg,pos", "-o", "out.tsv", old=("out.tsv",)),
         verb("sample", "sample", "--lexicon", files / "w.lex", "--count", 2, "the film is good"),
         verb("model show", "model", "show", files / "model", "--json"),
         verb("model convert", "model", "convert", files / "encoder", "-o", "out.safetensors", "--quiet", old=("out.safetensors",)),
