@@ -240,7 +240,7 @@ static void test_failures(void **state)
     safer_label_options o = safer_label_options_default();
     safer_model model = model_of(&plain);
     safer_data *data = data_of(told, NULL, COUNT(told)), *none = data_of(silent, NULL, 2);
-    static const double keeps[] = {0, -0.5, 1.001, NAN};
+    static const double keeps[] = {0, -0.5, 1.001, (double)NAN};
     for (size_t k = 0; k < COUNT(keeps); k++) {
         o.keep = keeps[k];
         assert_fails(safer_label(NULL, labels, &model, data, &o, &error), SAFER_INVALID, "`keep`");
