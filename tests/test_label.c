@@ -158,6 +158,11 @@ static void test_scores_that_are_no_probabilities(void **state)
     assert_ok(safer_label(&s, labels, &model, data, &o, &error));
     assert_true(labels[0] == 0 && labels[1] == -1 && labels[2] == 0 && s.least_lead == 2);
     safer_data_free(data);
+    static const char *const sums[] = {"4 -2 -1", "0.5 0.25 0.25"}; /* 1 each, but one is negative */
+    data = data_of(sums, NULL, 2);
+    assert_ok(safer_label(&s, labels, &model, data, &o, &error));
+    assert_true(labels[0] == 0 && labels[1] == -1 && s.by_difference && s.least_lead == 5);
+    safer_data_free(data);
 }
 
 /* A remote model without scores is told from one with them by its first 64 texts; labels can be had. */
@@ -221,13 +226,14 @@ static void test_threads_and_batches(void **state)
     static const size_t batches[] = {0, 1, 7, 5000};
     for (int threads = 1; threads <= 5; threads++)
         for (size_t b = 0; b < COUNT(batches); b++) {
-            model = model_of(&plain);
+            model = model_of(b % 2 ? &remote : &plain); /* of which the first texts are asked alone */
             o.threads = threads;
             o.batch = batches[b];
             assert_ok(safer_label(NULL, labels, &model, data, &o, &error));
             assert_memory_equal(labels, first, sizeof labels);
             assert_true(atomic_load(&most) <= (batches[b] ? batches[b] : 64));
-            if (batches[b] == 5000) assert_int_equal(atomic_load(&most), TEXTS / threads); /* each has its share */
+            if (batches[b] == 5000) /* each thread has its share */
+                assert_int_equal(atomic_load(&most), (TEXTS - 64 + threads - 1) / threads);
         }
     safer_data_free(data);
 }
@@ -257,9 +263,12 @@ static void test_failures(void **state)
     assert_fails(safer_label(NULL, labels, &model, none, NULL, &error), SAFER_INPUT, "none of the 2 texts");
     o = safer_label_options_default();
     o.batch = 1;
-    atomic_store(&calls, 0);
-    atomic_store(&fail_at, 3);
-    assert_fails(safer_label(NULL, labels, &model, data, &o, &error), SAFER_INPUT, "the answer is no answer");
+    for (o.threads = 1; o.threads <= 2; o.threads++) {
+        atomic_store(&calls, 0);
+        atomic_store(&fail_at, 3);
+        assert_fails(safer_label(NULL, labels, &model, data, &o, &error), SAFER_INPUT, "the answer is no answer");
+        if (o.threads == 1) assert_int_equal(atomic_load(&calls), 3); /* nobody asks any more */
+    }
     atomic_store(&fail_at, 0);
     stopper stop = {.when = "labelling", .at = 0};
     o.progress = (safer_progress){stop_run, &stop};
@@ -384,6 +393,21 @@ static void test_write_first_rows(void **state)
         }
 }
 
+/* More than is written at once. */
+static void test_write_much(void **state)
+{
+    (void)state;
+    enum { MUCH = 3 << 19 };
+    static char room[3][MUCH];
+    static const char *const ids[] = {"a", "b", "c"}, *const labels[] = {"pos", "neg", "pos"};
+    sf_span texts[3];
+    for (size_t i = 0; i < 3; i++) {
+        memset(room[i], 'x' + (int)i, MUCH);
+        texts[i] = (sf_span){room[i], MUCH - i};
+    }
+    check_rows(ids, texts, labels, 3, 0);
+}
+
 static void test_write_random(void **state)
 {
     (void)state;
@@ -496,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_write_awkward),
         cmocka_unit_test(test_write_first_rows),
+        cmocka_unit_test(test_write_much),
         cmocka_unit_test(test_write_random),
         cmocka_unit_test(test_write_refused),
         cmocka_unit_test(test_write_memory),
