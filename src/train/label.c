@@ -166,7 +166,7 @@ static safer_status ask_range(labelling *l, size_t begin, size_t end, safer_erro
     return l->status;
 }
 
-/* Whether, of texts begin .. end-1, no answer says how sure it is: each gives everything to one class. */
+/* Whether of the first texts no answer says how sure it is: each gives everything to one class. */
 static int is_flat(const labelling *l, size_t end)
 {
     size_t answered = 0;
