@@ -133,6 +133,33 @@ print("violations   0")
                                                                                            ("right.1", "right.2", "left.3", "left.4", "ngram")})
         self.assertEqual(self.run_script(*command, SAFER="./safer"), (0, "", ""))
         self.assertEqual(self.run_script(*command, "easy")[0], 2)
+        self.check_unlabelled(command)
+
+    def check_unlabelled(self, command):
+        """texts without labels: copies of dev and test texts are left out, the others get answers of models that learned from training texts"""
+        told = "one two three four five six seven eight nine ten {} film"
+        for name, text in (("imdb_train", "a\t0\ta b c d e f g h i j\nb\t1\t" + told.format("dev") + "\n"), ("imdb_test", "t\t1\tX Y, z v w u t s r q\n")):
+            (self.folder / f"data/{name}.tsv.xz").write_bytes(lzma.compress(text.encode()))
+        self.put("unsup.tsv", "u/1\t0\tnew words in a text of its own here\nu/2\t0\t" + told.format("Dev") + "\nu/3\t0\tx y z (v) w u t s r q\n")
+        for name in ("hard", "plain"):
+            self.put(f"more/adapted.{name}.safetensors", "encoder")
+        (self.folder / "asked").unlink()
+        command = ["more" if part == "out" else part for part in command] + ["--unlabelled", "unsup.tsv"]
+        code, out, err = self.run_script(*command, SAFER="./safer")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertEqual((self.folder / "more/unlabelled.tsv").read_text(), "u/1\t?\tnew words in a text of its own here\n")
+        self.assertEqual((self.folder / "more/halves.train.tsv").read_text(), "a.0\t0\ta b c d e\na.1\t0\tf g h i j\n")
+        asked = [line for line in (self.folder / "asked").read_text().splitlines()]
+        answers = [line.split() for line in asked if line.startswith("label ")]
+        self.assertEqual({words[words.index("--data") + 1]: words[words.index("--keep") + 1] for words in answers if words[-1] != "more/labelled.tsv"},
+                         {"more/unlabelled.tsv": "0.8", "more/halves.train.tsv": "0.8", "more/halves.unlabelled.tsv": "0.7"})
+        teachers = [line.split() for line in asked if "-o more/teacher." in line]
+        self.assertEqual([words[words.index("--data") + 1] for words in teachers], ["more/train.tsv"] * 2)
+        students = [line.split() for line in asked if line.startswith("train") and "-o more/hard.more." in line]
+        self.assertEqual(len(students), 7)
+        self.assertEqual({words[words.index("--dev") + 1] for words in students + teachers}, {"more/dev.tsv"})
+        self.assertEqual({words[words.index("--data") + 1] for words in students}, {"more/more.tsv", "more/more.halves.tsv"})
+        self.assertEqual([line.split()[0] for line in asked if "imdb_test" in line and not line.startswith("lexicon")], ["certify", "certify", "attack"])
 
     # ------------------------------------------------------------------- fuzz
 
