@@ -128,7 +128,8 @@ static void print_training(const safer_model *model)
         printf("\nkernel       ");
         cli_put(kernel ? kernel : "none");
         printf("\ndefense      ");
-        cli_put(defense ? defense : "none");
+        const int context = strcmp(safer_model_arch(model), "context") == 0;
+        cli_put(defense ? defense : context ? "its own: the exact worst case" : "none");
         printf("\ndeletion     ");
         const json_t *groups = json_object_get(with, "groups");
         if (json_is_integer(groups))

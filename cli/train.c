@@ -214,6 +214,7 @@ static int run(void *from, char **arguments, size_t count)
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();
     if (cli_train_finish(&r->training, &error) != SAFER_OK) return cli_fail(&error);
+    cli_train_check_uses(&r->training, chooses, &cli_train);
     if (chooses) o->arch = SAFER_ARCH_NGRAM; /* until something else is found */
     if (o->arch != SAFER_ARCH_NGRAM) cli_interrupt_again(CLI_RESUME);
     safer_lexicon *lexicon = r->lexicon ? cli_lexicon_open(r->lexicon) : NULL;

@@ -4,6 +4,7 @@
 
 #include "model_options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,4 +133,83 @@ safer_status cli_train_finish(cli_train_flags *t, safer_error *error)
         return cli_error(error, SAFER_INVALID, "--train-layers %s: a number from 0 to 9999, or all", t->layers);
     o->bert.layers = all ? SAFER_ALL_LAYERS : (int)layers;
     return SAFER_OK;
+}
+
+enum {
+    NGRAM = 1 << SAFER_ARCH_NGRAM,
+    CNN = 1 << SAFER_ARCH_CNN,
+    WORDS = CNN | 1 << SAFER_ARCH_BOW,
+    CHARCNN = 1 << SAFER_ARCH_CHARCNN,
+    BERT = 1 << SAFER_ARCH_BERT,
+    CONTEXT = 1 << SAFER_ARCH_CONTEXT,
+    DEFENDED = 1 << (SAFER_ARCH_CONTEXT + 1) /* bow and cnn with --defense */
+};
+
+/* "bow, cnn and context": the architectures of a set. */
+static void name_uses(char *out, size_t size, int set)
+{
+    int left = 0;
+    size_t length = 0;
+    for (int k = 0; safer_arch_name((safer_arch)k); k++) left += set >> k & 1;
+    out[0] = '\0';
+    for (int k = 0; safer_arch_name((safer_arch)k); k++) {
+        if (!(set >> k & 1)) continue;
+        left--;
+        length += (size_t)snprintf(out + length, size - length, "%s%s", safer_arch_name((safer_arch)k),
+                                   left > 1 ? ", "
+                                   : left   ? " and "
+                                            : "");
+    }
+}
+
+/* Whoever gives an option expects something of it. */
+void cli_train_check_uses(const cli_train_flags *t, int automatic, const cli_verb *verb)
+{
+    const safer_train_options *o = &t->options, d = safer_train_options_default();
+    const int learned = WORDS | CHARCNN | BERT | CONTEXT, encoded = BERT | CONTEXT;
+    const struct {
+        const char *name;
+        int uses, given; /* what has a use for it; whether it is not the default */
+    } rows[] = {
+        {"ngrams", NGRAM, o->ngram.order != d.ngram.order},
+        {"bits", NGRAM, o->ngram.bits != d.ngram.bits},
+        {"dropout", learned, o->course.dropout != d.course.dropout},
+        {"rate", learned, o->course.rate != d.course.rate},
+        {"decay", learned, o->course.decay != d.course.decay},
+        {"clip", CHARCNN | BERT | DEFENDED, o->course.clip != d.course.clip},
+        {"warmup", CHARCNN | BERT, o->course.warmup != d.course.warmup},
+        {"batch", learned, o->course.batch != d.course.batch},
+        {"epochs", learned | NGRAM, o->course.epochs != d.course.epochs},
+        {"patience", learned, o->course.patience != d.course.patience},
+        {"pool", WORDS | BERT, o->course.pool != d.course.pool},
+        {"precision", CHARCNN | encoded, o->course.precision != d.course.precision},
+        {"vectors", WORDS, o->cnn.vectors != d.cnn.vectors},
+        {"dim", WORDS, o->cnn.dim != d.cnn.dim},
+        {"widths", CNN, strcmp(o->cnn.widths, d.cnn.widths) != 0},
+        {"filters", CNN, o->cnn.filters != d.cnn.filters},
+        {"hidden", WORDS, o->cnn.hidden != d.cnn.hidden},
+        {"max-words", WORDS, o->cnn.max_words != d.cnn.max_words},
+        {"min-count", WORDS | CONTEXT, o->cnn.min_count != d.cnn.min_count},
+        {"freeze", WORDS, o->cnn.freeze != d.cnn.freeze},
+        {"characters", CHARCNN, o->charcnn.characters != d.charcnn.characters},
+        {"size", CHARCNN, o->charcnn.size != d.charcnn.size},
+        {"encoder", encoded, o->bert.encoder != d.bert.encoder},
+        {"train-layers", BERT, o->bert.layers != d.bert.layers},
+        {"tokens", encoded, o->bert.tokens != d.bert.tokens},
+        {"truncation-side", encoded, o->bert.truncation_side != d.bert.truncation_side},
+        {"context", CONTEXT, o->context.size != d.context.size},
+        {"kappa", CONTEXT | DEFENDED, o->defense.kappa != d.defense.kappa},
+        {"ramp", DEFENDED, o->defense.ramp != d.defense.ramp},
+        {"margin", DEFENDED, o->defense.margin != d.defense.margin},
+    };
+    const int own = (automatic ? NGRAM | WORDS : 1 << o->arch) | (o->defense.kind ? DEFENDED : 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char uses[128];
+        if (!rows[i].given || rows[i].uses & own) continue;
+        name_uses(uses, sizeof uses, rows[i].uses);
+        cli_misuse(verb, "--%s is for %s%s%s, not for %s", rows[i].name, uses,
+                   rows[i].uses & DEFENDED && *uses ? ", and " : "",
+                   rows[i].uses & DEFENDED ? "training with --defense" : "",
+                   automatic ? "ngram, bow and cnn, of which --arch auto takes one" : safer_arch_name(o->arch));
+    }
 }

@@ -17,6 +17,9 @@ void cli_defense_options(cli_options *options, cli_train_flags *t); /* training 
 /* Reads the names of choices into the options, or says what is wrong. */
 safer_status cli_train_finish(cli_train_flags *t, safer_error *error);
 
+/* Refuses options that the architecture has no use for; `automatic`: it is not chosen yet. */
+void cli_train_check_uses(const cli_train_flags *t, int automatic, const cli_verb *verb);
+
 /* Says that --arch is missing, and exits. */
 _Noreturn void cli_arch_missing(const cli_verb *verb);
 

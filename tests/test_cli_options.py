@@ -45,6 +45,32 @@ def choices():
     return found
 
 
+class Uses(Case):
+    def test_train(self):
+        """train: an option that the architecture has no use for is refused by name, whichever it is; the others are taken"""
+        words, learned, encoded = {"bow", "cnn"}, {"bow", "cnn", "charcnn", "bert", "context"}, {"bert", "context"}
+        uses = {"ngrams 2": {"ngram"}, "bits 10": {"ngram"}, "dropout 0.3": learned, "rate 0.01": learned, "decay 0.01": learned, "clip 2": {"charcnn", "bert"},
+                "warmup 0.2": {"charcnn", "bert"}, "batch 8": learned, "epochs 2": learned | {"ngram"}, "patience 1": learned, "pool mean": words | {"bert"},
+                "precision f32": encoded | {"charcnn"}, "vectors v": words, "dim 8": words, "widths 4": {"cnn"}, "filters 8": {"cnn"}, "hidden 8": words,
+                "max-words 9": words, "min-count 3": words | {"context"}, "freeze": words, "characters 99": {"charcnn"}, "size large": {"charcnn"},
+                "encoder e": encoded, "train-layers 1": {"bert"}, "tokens 9": encoded, "truncation-side left": encoded, "context 8": {"context"},
+                "kappa 0.5": {"context"}, "ramp 2": set(), "margin 3": set()}
+        told = set(re.findall(r"^  (--[a-z-]+)", help_of("train").split("\nngram:\n")[1].split("\nEverywhere:\n")[0], re.M))
+        apart = {"--defense", "--device", "--train-vectors", "--triplet", "--resume"}  # the library says what is wrong with these, or nothing is
+        self.assertEqual(told - apart, {"--" + option.split()[0] for option in uses})
+        for option, archs in uses.items():
+            for arch in ("ngram", "bow", "cnn", "charcnn", "bert", "context"):
+                done = run("train", "--data", "none.tsv", "--arch", arch, "-o", "m", *("--" + option).split())
+                name = option.split()[0]
+                self.assertEqual(done.code == USAGE, arch not in archs, (option, arch, done.err))
+                if arch not in archs:
+                    self.assertRegex(done.err, rf"--{name} is for .*, not for {arch} ", (option, arch))
+        for option in ("kappa 0.5", "ramp 2", "margin 3", "clip 2"):
+            self.assertNotEqual(run("train", "--data", "none.tsv", "--arch", "cnn", "--defense", "ibp-jia", "-o", "m", *("--" + option).split()).code, USAGE, option)
+        self.assertEqual(run("train", "--data", "none.tsv", "-o", "m", "--tokens", "9").code, USAGE)
+        self.assertNotEqual(run("train", "--data", "none.tsv", "-o", "m", "--vectors", "v", "--filters", "9").code, USAGE)
+
+
 class Choices(Case):
     def test_choices(self):
         """an option that is one of several names: the help names all, all are taken, another is refused with the list"""
