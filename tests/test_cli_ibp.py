@@ -193,7 +193,7 @@ class Bounds(Case):
         self.ok(run("model", "fit", "--model", "with-context.json", "--data", "train.tsv", "--lexicon", "s.lex", "--bounds", "-o", "fitted-context.json"))
         self.ok(self.certify("with-context.json", "with-context.jsonl"))
         self.assertTrue(read_run("with-context.jsonl")[0]["additive"])
-        self.assertIn("context", self.ok(run("model", "show", "context.model")))
+        self.assertIn("its own: the exact worst case", self.ok(run("model", "show", "context.model")))
         must("lexicon", "import", "--table", "table.tsv", "--kernel", "component", "-o", "component.lex")
         done = run("certify", "--method", "ibp", "--model", "context.model", "--lexicon", "component.lex", "--data", "test.tsv", "-o", "none.jsonl")
         self.assertEqual(done.code, USAGE)
