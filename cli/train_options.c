@@ -207,9 +207,10 @@ void cli_train_check_uses(const cli_train_flags *t, int automatic, const cli_ver
         char uses[128];
         if (!rows[i].given || rows[i].uses & own) continue;
         name_uses(uses, sizeof uses, rows[i].uses);
-        cli_misuse(verb, "--%s is for %s%s%s, not for %s", rows[i].name, uses,
-                   rows[i].uses & DEFENDED && *uses ? ", and " : "",
-                   rows[i].uses & DEFENDED ? "training with --defense" : "",
-                   automatic ? "ngram, bow and cnn, of which --arch auto takes one" : safer_arch_name(o->arch));
+        const char *joint = rows[i].uses & DEFENDED && *uses ? ", and for " : "",
+                   *defended = rows[i].uses & DEFENDED ? "training with --defense" : "";
+        if (automatic) cli_misuse(verb, "--%s is for %s%s%s: it needs --arch", rows[i].name, uses, joint, defended);
+        cli_misuse(verb, "--%s is for %s%s%s, not for %s", rows[i].name, uses, joint, defended,
+                   safer_arch_name(o->arch));
     }
 }

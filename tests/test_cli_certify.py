@@ -192,8 +192,8 @@ class Train(Verbs):
         done = certify("--model", "one.cnn", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--limit", 3)
         self.assertIn("note: the model was trained with --delete 0.5, not 0", done.err)
         self.assertNotIn("note", certify("--model", "one.cnn", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--limit", 3, "--delete", 0.5).err)
-        plain = ("--arch", "ngram", "--data", "demo/train.tsv", "--limit", 200, "--bits", 12)
-        self.ok(run("train", *plain, "--delete", 0.9, "-o", "plain.ngram", "--quiet"))  # and without a lexicon
+        plain = ("--arch", "ngram", "--data", "demo/train.tsv", "--limit", 200)
+        self.ok(run("train", *plain, "--bits", 12, "--delete", 0.9, "-o", "plain.ngram", "--quiet"))  # and without a lexicon
         for given, words in ((("--delete", 1), "--delete 1: a chance above 0"), (("--arch", "cnn", "--defense", "ibp-jia", "--lexicon", "k.lex", "--delete", 0.5), "a defense draws nothing")):
             done = run("train", *plain, *given, "-o", "refused.model")
             self.assertEqual(done.code, USAGE, done)
@@ -201,10 +201,10 @@ class Train(Verbs):
 
     def test_networks(self):
         """bow and cnn: the same model for 1 and 2 threads; it certifies and verifies"""
-        for arch in ("bow", "cnn"):
+        for arch, more in (("bow", ()), ("cnn", ("--filters", 8))):
             for threads in (1, 2):
                 self.ok(run("train", "--arch", arch, "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--lexicon", "c.lex", "--dim", 8,
-                            "--filters", 8, "--hidden", 8, "--epochs", 1, "--threads", threads, "-o", f"{arch}{threads}"))
+                            *more, "--hidden", 8, "--epochs", 1, "--threads", threads, "-o", f"{arch}{threads}"))
                 self.assertFalse(exists(f"{arch}{threads}.checkpoint"))
             self.assertEqual((test_cli.temporary / f"{arch}1").read_bytes(), (test_cli.temporary / f"{arch}2").read_bytes(), arch)
             with_it = ("--model", f"{arch}1", "--lexicon", "c.lex", "--data", "demo/test.tsv", "--limit", 20)

@@ -132,7 +132,7 @@ class Defaults(Case):
         return given
 
     def trained(self, arch, *options):
-        small = {"charcnn": ("--characters", 128)}.get(arch, ("--dim", 4, "--filters", 4))
+        small = {"charcnn": ("--characters", 128), "bow": ("--dim", 4)}.get(arch, ("--dim", 4, "--filters", 4))
         report = json.loads(self.ok(run("train", "--arch", arch, "--data", "train.tsv", *small, *options, "-o", "d.model", "--json")))
         model = hashlib.sha256((test_cli.temporary / "d.model").read_bytes()).hexdigest()
         return model, report["epochs"], report["best_epoch"], report["loss"]
