@@ -94,6 +94,7 @@ def verbs(build, files):
         verb("train ibp-jia", "train", "--arch", "cnn", "--defense", "ibp-jia", "--filters", 8, *small, *learn, "-o", "out", **model),
         verb("train ibp-huang", "train", "--arch", "cnn", "--defense", "ibp-huang", "--filters", 8, *small, *learn, "-o", "out", **model),
         verb("train exact", "train", "--arch", "bow", "--defense", "exact", *small, "--hidden", 0, *learn, "-o", "out", **model),
+        verb("label", "label", "--model", files / "model", "--data", files / "train.tsv", "--keep", 0.5, "-o", "out.tsv", old=("out.tsv",)),
         verb("certify", "certify", *asked, "--method", "hoeffding", "--n", 2000, "-o", "out.jsonl", again=("--resume",)),
         verb("certify exec:", "certify", *remote, "--n", 50, "-o", "out.jsonl", again=("--resume",)),
         verb("verify exec:", "verify", files / "exec.jsonl", *remote),
