@@ -393,6 +393,27 @@ static void test_write_first_rows(void **state)
         }
 }
 
+/* First rows that make a file one of another kind, where its name does not say what it is or nobody asks for it. */
+static void test_write_other_kinds(void **state)
+{
+    (void)state;
+    static const char *const names_of[] = {"kind.tsv", "kind"}, *const first[] = {"{",          "\n {}",
+                                                                                  "__label__x", "BZh91AY&SYx",
+                                                                                  "PAR1\x15",   "PK\x03\x04",
+                                                                                  "plain"};
+    static const sf_span texts[] = {SPAN("it was a long evening"), SPAN("a short one")};
+    static const char *const labels[] = {"pos", "pos"};
+    for (size_t n = 0; n < COUNT(names_of); n++)
+        for (size_t i = 0; i < COUNT(first); i++) {
+            const char *ids[] = {first[i], "other"}, *bytes[] = {texts[0].bytes, texts[1].bytes};
+            safer_data *data;
+            assert_ok(safer_data_from_texts(&data, bytes, NULL, NULL, ids, 2, &error));
+            assert_ok(safer_data_write(temporary(names_of[n]), data, labels, &error));
+            assert_rows(temporary(names_of[n]), ids, texts, labels, 2);
+            safer_data_free(data);
+        }
+}
+
 /* More than is written at once. */
 static void test_write_much(void **state)
 {
@@ -520,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_write_awkward),
         cmocka_unit_test(test_write_first_rows),
+        cmocka_unit_test(test_write_other_kinds),
         cmocka_unit_test(test_write_much),
         cmocka_unit_test(test_write_random),
         cmocka_unit_test(test_write_refused),
