@@ -163,6 +163,11 @@ static void test_scores_that_are_no_probabilities(void **state)
     assert_ok(safer_label(&s, labels, &model, data, &o, &error));
     assert_true(labels[0] == 0 && labels[1] == -1 && s.by_difference && s.least_lead == 5);
     safer_data_free(data);
+    static const char *const even[] = {"2 2 1"}; /* a lead of 0, not of -0 */
+    data = data_of(even, NULL, 1);
+    assert_ok(safer_label(&s, labels, &model, data, NULL, &error));
+    assert_true(s.by_difference && s.least_lead == 0 && !signbit(s.least_lead));
+    safer_data_free(data);
 }
 
 /* A remote model without scores is told from one with them by its first 64 texts; labels can be had. */
