@@ -490,6 +490,8 @@ static void test_write_refused(void **state)
     assert_fails(safer_data_write(path, data, header, &error), SAFER_INPUT, "would be read as a header");
     assert_fails(safer_data_write("/nowhere/a.tsv", data, pos, &error), SAFER_SYSTEM, "/nowhere/a.tsv");
     assert_fails(safer_data_write_check("/nowhere/a.tsv", &error), SAFER_SYSTEM, "/nowhere/a.tsv");
+    assert_fails(safer_data_write_check("", &error), SAFER_INVALID, "a name is needed");
+    assert_fails(safer_data_write_check(".", &error), SAFER_INVALID, "a folder");
     assert_ok(safer_data_write_check("a.tsv", &error));
     assert_ok(safer_data_write_check(path, &error));
     assert_int_equal(access(temporary("a.csv"), F_OK), -1);

@@ -118,7 +118,10 @@ safer_status safer_data_write_check(const char *path, safer_error *error)
         return sf_fail(
             error, SAFER_INVALID,
             "`output`: TSV is written, but %s would be read as another format; give a name that ends in .tsv", path);
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return SAFER_OK; /* writing will tell */
+    const int exists = stat(path, &info) == 0;
+    if (!*path || (exists && S_ISDIR(info.st_mode)))
+        return sf_fail(error, SAFER_INVALID, "`output`: %s", *path ? "it is a folder" : "a name is needed");
+    if (exists && !S_ISREG(info.st_mode)) return SAFER_OK; /* writing will tell */
     const size_t length = (size_t)(sf_base_name(path) - path);
     char *folder = length ? sf_strndup(path, length) : sf_strdup(".");
     if (!folder) return sf_fail_memory(error);
