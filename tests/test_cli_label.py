@@ -226,6 +226,7 @@ class Label(Case):
                                        ((*base, "-o", "x.csv"), USAGE, "x.csv would be read as another format"),
                                        ((*base, "-o", "x.txt"), USAGE, "x.txt"), ((*base, "-o", "texts.tsv"), USAGE, "that is the file of --data"),
                                        ((*base, "-o", "nowhere/x.tsv"), SYSTEM, "nowhere/x.tsv"),
+                                       (("--model", "none.model", *base[2:], "-o", "demo"), USAGE, "--output: it is a folder"),  # before anything is read
                                        (("--model", "none.model", *base[2:], "-o", "x.tsv"), SYSTEM, "none.model"),
                                        ((*base[:2], "--data", "none.tsv", "-o", "x.tsv"), SYSTEM, "none.tsv"),
                                        (("--model", "exec:cat", *base[2:], "-o", "x.tsv"), USAGE, "--labels LIST is needed")):

@@ -406,6 +406,15 @@ static void sums_are_there_too(void **unused)
     make_model("context", data, lexicon, 0);
     assert_ok(safer_model_open(&model, write_temporary("sum.json", text, sizeof text - 1), &error));
     assert_int_equal(model->concurrency, 0);
+    ask(&cpu, model, data);
+    assert_ok(safer_model_set_precision(model, SAFER_PRECISION_F32, &error));
+    tell("MOCK_ROWS", "12"); /* for the first member alone: it does not stay there, since records name one arithmetic */
+    assert_fails(safer_model_set_device(model, "cuda", &error), SAFER_MEMORY, "cuda:0 has not enough free memory");
+    assert_null(strstr(model->arithmetic, "cuda"));
+    assert_true(!model->concurrency && !model->calls);
+    ask(&again, model, data);
+    assert_memory_equal(again.scores, cpu.scores, sizeof again.scores);
+    withdraw_all(NULL);
     assert_ok(safer_model_set_precision(model, SAFER_PRECISION_F32, &error));
     ask(&cpu, model, data);
     assert_ok(safer_model_set_device(model, "cuda", &error));

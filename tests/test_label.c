@@ -163,6 +163,11 @@ static void test_scores_that_are_no_probabilities(void **state)
     assert_ok(safer_label(&s, labels, &model, data, &o, &error));
     assert_true(labels[0] == 0 && labels[1] == -1 && s.by_difference && s.least_lead == 5);
     safer_data_free(data);
+    static const char *const even[] = {"2 2 1"}; /* a lead of 0, not of -0 */
+    data = data_of(even, NULL, 1);
+    assert_ok(safer_label(&s, labels, &model, data, NULL, &error));
+    assert_true(s.by_difference && s.least_lead == 0 && !signbit(s.least_lead));
+    safer_data_free(data);
 }
 
 /* A remote model without scores is told from one with them by its first 64 texts; labels can be had. */
@@ -393,6 +398,27 @@ static void test_write_first_rows(void **state)
         }
 }
 
+/* First rows that make a file one of another kind, where its name does not say what it is or nobody asks for it. */
+static void test_write_other_kinds(void **state)
+{
+    (void)state;
+    static const char *const names_of[] = {"kind.tsv", "kind"}, *const first[] = {"{",          "\n {}",
+                                                                                  "__label__x", "BZh91AY&SYx",
+                                                                                  "PAR1\x15",   "PK\x03\x04",
+                                                                                  "plain"};
+    static const sf_span texts[] = {SPAN("it was a long evening"), SPAN("a short one")};
+    static const char *const labels[] = {"pos", "pos"};
+    for (size_t n = 0; n < COUNT(names_of); n++)
+        for (size_t i = 0; i < COUNT(first); i++) {
+            const char *ids[] = {first[i], "other"}, *bytes[] = {texts[0].bytes, texts[1].bytes};
+            safer_data *data;
+            assert_ok(safer_data_from_texts(&data, bytes, NULL, NULL, ids, 2, &error));
+            assert_ok(safer_data_write(temporary(names_of[n]), data, labels, &error));
+            assert_rows(temporary(names_of[n]), ids, texts, labels, 2);
+            safer_data_free(data);
+        }
+}
+
 /* More than is written at once. */
 static void test_write_much(void **state)
 {
@@ -464,6 +490,8 @@ static void test_write_refused(void **state)
     assert_fails(safer_data_write(path, data, header, &error), SAFER_INPUT, "would be read as a header");
     assert_fails(safer_data_write("/nowhere/a.tsv", data, pos, &error), SAFER_SYSTEM, "/nowhere/a.tsv");
     assert_fails(safer_data_write_check("/nowhere/a.tsv", &error), SAFER_SYSTEM, "/nowhere/a.tsv");
+    assert_fails(safer_data_write_check("", &error), SAFER_INVALID, "a name is needed");
+    assert_fails(safer_data_write_check(".", &error), SAFER_INVALID, "a folder");
     assert_ok(safer_data_write_check("a.tsv", &error));
     assert_ok(safer_data_write_check(path, &error));
     assert_int_equal(access(temporary("a.csv"), F_OK), -1);
@@ -520,6 +548,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_write_awkward),
         cmocka_unit_test(test_write_first_rows),
+        cmocka_unit_test(test_write_other_kinds),
         cmocka_unit_test(test_write_much),
         cmocka_unit_test(test_write_random),
         cmocka_unit_test(test_write_refused),

@@ -260,6 +260,7 @@ class Labels(unittest.TestCase):
         safer.label(predict, base.TEXTS * 50, classes=["neg", "pos"], batch=32)
         self.assertEqual((max(calls), sum(calls)), (32, 300))
         self.assertEqual(safer.label(Pipeline(), base.TEXTS).labels, base.classify(base.TEXTS))
+        self.assertEqual(safer.label(Pipeline(), iter(base.TEXTS)), safer.label(Pipeline(), base.TEXTS))
         self.assertEqual(safer.label(base.scores, base.TEXTS * 2, ["10", "2"] * 6).labels,
                          [["2", "10"][label == "pos"] for label in base.classify(base.TEXTS * 2)])
         for error, words, arguments, options in (

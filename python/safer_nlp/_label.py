@@ -63,6 +63,7 @@ def label(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = None
     if not 0 <= threads < 2**31:
         raise InvalidError(f"threads: {threads}")
     listed, labels, ids = rows_of(texts, labels, ids)
+    listed = as_list(listed, "texts")
     encoded, given = encode_texts(listed), None if labels is None else as_list(labels, "labels")
     id_list = None if ids is None else [str(id_) for id_ in as_list(ids, "ids")]
     model = as_model(predict, classes, _label_names(encoded, given), batch=batch or CALL, cache=False, random=False, declared=False)
@@ -76,7 +77,7 @@ def label(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = None
                 o.progress = guard.progress
                 call("safer_label", byref(summary), found, model._pointer, data._pointer, byref(o))
             guard.check()
-        return _kept(as_list(listed, "texts"), id_list, found, model.classes.names, summary)
+        return _kept(listed, id_list, found, model.classes.names, summary)
     finally:
         if model is not predict:
             model.close()

@@ -1,7 +1,7 @@
 /* A data set written as TSV, so that read_tsv.c reads back the same ids, labels and texts.
  *
- * There is no header, so that such a file can be put behind another one. The reader takes a first row for a header when
- * it looks like one, so there, and there alone, a header stands above it. */
+ * There is no header, so that such a file can be put behind another one. The reader takes a first row for a header, or
+ * the file for one of another kind, when it looks like that, so there, and there alone, a header stands above it. */
 #include "data/data.h"
 
 #include "base/file.h"
@@ -42,24 +42,13 @@ static int names_column(sf_span column)
            sf_column_named((sf_span){column.bytes + 1, column.length - 2}) != SF_NO_COLUMN;
 }
 
-/* Whether the file needs a header: its first row, without one, may be refused as one (sf_loader_check_first), be taken
- * for one, or begin with what is no part of it. */
-static safer_status needs_header(int *needs, const safer_data *data, const char *const *labels, size_t first,
-                                 safer_error *error)
+/* Whether a file of this name that begins with these bytes would be read as something else: unpacked, or as another
+ * format. */
+static int is_misread(const char *path, const sf_buffer *begin)
 {
-    safer_reader *reader = NULL;
-    safer_row row;
-    const safer_status status = safer_data_read(&row, &reader, data, first, error);
-    if (status == SAFER_OK) {
-        const sf_span id = span_of(row.id), text = {row.text, row.text_length}, label = span_of(labels[first]);
-        int alone = 1;
-        for (size_t i = first + 1; alone && i < data->count; i++)
-            alone = !labels[i] || strcmp(labels[i], labels[first]) != 0;
-        *needs = alone || names_column(id) || names_column(label) || names_column(text) ||
-                 sf_mark_length(id.bytes, id.length) > 0;
-    }
-    safer_reader_free(reader);
-    return status;
+    safer_format format;
+    return sf_mark_length(begin->bytes, begin->length) || sf_is_packed(begin->bytes, begin->length) ||
+           sf_format_detect(&format, path, begin->bytes, begin->length, NULL) != SAFER_OK || format != SAFER_FORMAT_TSV;
 }
 
 static safer_status add_row(sf_buffer *out, const safer_row *row, const char *label, safer_error *error)
@@ -76,6 +65,28 @@ static safer_status add_row(sf_buffer *out, const safer_row *row, const char *la
     return add_column(out, span_of(row->id), '\t') || add_column(out, name, '\t') || add_column(out, text, '\n')
                ? sf_fail_memory(error)
                : SAFER_OK;
+}
+
+/* Whether the file needs a header: its first row, without one, may be refused as one (sf_loader_check_first), be taken
+ * for one, or make the file be read as something else. */
+static safer_status needs_header(int *needs, const char *path, const safer_data *data, const char *const *labels,
+                                 size_t first, safer_error *error)
+{
+    safer_status status;
+    safer_reader *reader = NULL;
+    safer_row row;
+    sf_buffer line = {0};
+    int alone = 1;
+    SF_TRY(safer_data_read(&row, &reader, data, first, error));
+    SF_TRY(add_row(&line, &row, labels[first], error));
+    for (size_t i = first + 1; alone && i < data->count; i++)
+        alone = !labels[i] || strcmp(labels[i], labels[first]) != 0;
+    *needs = alone || names_column(span_of(row.id)) || names_column(span_of(labels[first])) ||
+             names_column((sf_span){row.text, row.text_length}) || is_misread(path, &line);
+done:
+    sf_buffer_free(&line);
+    safer_reader_free(reader);
+    return status;
 }
 
 static safer_status write_rows(sf_new_file *file, const safer_data *data, const char *const *labels, size_t first,
@@ -107,7 +118,10 @@ safer_status safer_data_write_check(const char *path, safer_error *error)
         return sf_fail(
             error, SAFER_INVALID,
             "`output`: TSV is written, but %s would be read as another format; give a name that ends in .tsv", path);
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return SAFER_OK; /* writing will tell */
+    const int exists = stat(path, &info) == 0;
+    if (!*path || (exists && S_ISDIR(info.st_mode)))
+        return sf_fail(error, SAFER_INVALID, "`output`: %s", *path ? "it is a folder" : "a name is needed");
+    if (exists && !S_ISREG(info.st_mode)) return SAFER_OK; /* writing will tell */
     const size_t length = (size_t)(sf_base_name(path) - path);
     char *folder = length ? sf_strndup(path, length) : sf_strdup(".");
     if (!folder) return sf_fail_memory(error);
@@ -127,7 +141,7 @@ safer_status safer_data_write(const char *path, const safer_data *data, const ch
     if (first == data->count)
         return sf_fail(error, SAFER_INVALID, "`labels`: no row has one, so there is none to write");
     SF_TRY(safer_data_write_check(path, error));
-    SF_TRY(needs_header(&needs, data, labels, first, error));
+    SF_TRY(needs_header(&needs, path, data, labels, first, error));
     if (needs && sf_buffer_add_string(&out, header)) {
         status = sf_fail_memory(error);
         goto done;

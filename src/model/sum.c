@@ -261,8 +261,8 @@ static int is_together(const sf_sum_model *sum)
     return 1;
 }
 
-/* Its members that can: the others go on on the CPU. What "auto" finds must be one arithmetic, since records name one:
- * where a device cannot have one of them, it has none. */
+/* Its members that can: the others go on on the CPU. All must be of one arithmetic, since records name one: where a
+ * device cannot have one of them, which "auto" allows and anything else calls an error, it has none. */
 static safer_status set_device(safer_model *model, const char *device, safer_error *error)
 {
     sf_sum_model *sum = (sf_sum_model *)model;
@@ -271,7 +271,10 @@ static safer_status set_device(safer_model *model, const char *device, safer_err
         safer_model *member = sum->members[i].model;
         if (member->class->set_device) status = member->class->set_device(member, device, error);
     }
-    if (status == SAFER_OK && strcmp(device, "auto") == 0 && !is_together(sum)) return set_device(model, "cpu", error);
+    if ((status != SAFER_OK || strcmp(device, "auto") == 0) && !is_together(sum)) {
+        const safer_status back = set_precision(model, SAFER_PRECISION_BF16, status == SAFER_OK ? error : NULL);
+        return status == SAFER_OK ? back : status;
+    }
     take_members(sum);
     return status;
 }

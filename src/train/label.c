@@ -237,7 +237,7 @@ static safer_status choose(safer_label_summary *out, labelling *l, double keep, 
     out->kept = kept;
     out->none = texts - answered;
     out->by_difference = other;
-    if (kept) out->least_lead = other ? -ranks[kept - 1].behind : log(1 / ranks[kept - 1].behind);
+    if (kept) out->least_lead = other ? 0 - ranks[kept - 1].behind : log(1 / ranks[kept - 1].behind);
     free(ranks);
     return SAFER_OK;
 }
@@ -291,7 +291,7 @@ safer_status safer_label(safer_label_summary *out, int *labels, const safer_mode
     SF_TRY(check(&o, error));
     l.batch = o.batch ? o.batch : model->group ? model->group : BATCH;
     l.threads = model->concurrency ? model->concurrency : sf_threads(o.threads);
-    l.labels = sf_alloc(s.texts, sizeof *l.labels);
+    l.labels = sf_calloc(s.texts, sizeof *l.labels); /* also of texts that nobody asks about any more */
     l.answers = sf_calloc(s.texts, sizeof *l.answers);
     l.workers = sf_calloc((size_t)l.threads + 1, sizeof *l.workers);
     if (!l.labels || !l.answers || !l.workers) {
