@@ -5,6 +5,7 @@
 #include "verbs.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct request {
@@ -132,13 +133,29 @@ static safer_status write_labels(const char *output, const int *labels, const sa
     return status;
 }
 
+/* What was answered before it failed is not lost: answers may have cost money. */
+static void save_part(const request *r, const int *labels, const safer_model *model, const safer_data *data)
+{
+    char path[4096];
+    safer_error error = {0};
+    size_t answered = 0;
+    for (size_t i = 0; i < safer_data_size(data); i++) answered += labels[i] >= 0;
+    if (!answered || snprintf(path, sizeof path, "%s.part", r->output) >= (int)sizeof path) return;
+    if (write_labels(path, labels, model, data, &error) == SAFER_OK)
+        cli_say("%s answered before: %s has them, whatever --keep says", cli_some(answered, "text was", "texts were"),
+                path);
+    else
+        cli_fail(&error);
+}
+
 static int label_all(request *r, const safer_model *model, const safer_data *data)
 {
     safer_error error = {0};
     safer_label_summary summary;
     int *labels = calloc(safer_data_size(data), sizeof *labels);
     if (!labels) cli_no_memory();
-    safer_status status = safer_label(&summary, labels, model, data, &r->options, &error);
+    const safer_status asked = safer_label(&summary, labels, model, data, &r->options, &error);
+    safer_status status = asked;
     if (status == SAFER_OK) status = write_labels(r->output, labels, model, data, &error);
     cli_progress_clear();
     if (status == SAFER_OK) {
@@ -149,8 +166,10 @@ static int label_all(request *r, const safer_model *model, const safer_data *dat
             print_results(r, model, &summary, counts);
         free(counts);
     }
+    const int code = status == SAFER_OK ? CLI_DONE : cli_fail(&error);
+    if (asked != SAFER_OK && asked != SAFER_INVALID) save_part(r, labels, model, data);
     free(labels);
-    return status == SAFER_OK ? CLI_DONE : cli_fail(&error);
+    return code;
 }
 
 static int run(void *from, char **arguments, size_t count)
@@ -163,6 +182,12 @@ static int run(void *from, char **arguments, size_t count)
     if (!r->output) cli_misuse(&cli_label, "-o FILE is needed: where to write the texts with their labels");
     if (!(r->options.keep > 0 && r->options.keep <= 1)) /* before anything is read */
         cli_misuse(&cli_label, "--keep %s: above 0, at most 1", cli_real(r->options.keep));
+    const char *vain = r->model.cache             ? "--cache"
+                       : r->model.remote.function ? "--function"
+                       : r->model.remote.random   ? "--random"
+                                                  : NULL;
+    if (vain)
+        cli_misuse(&cli_label, "%s is for models that are asked again: here every text is asked about once", vain);
     const safer_status status = safer_data_write_check(r->output, &error);
     if (status == SAFER_INVALID) cli_misuse(&cli_label, "%s", cli_message(&error));
     if (status != SAFER_OK) return cli_fail(&error);

@@ -33,6 +33,12 @@ for line in sys.stdin:
     if how == "mute": answer = {"labels": [None for text in texts]}
     if how == "scores": answer = {"scores": [[len(text) / 4000, 1 - len(text) / 4000] for text in texts]}
     if how == "logits": answer = {"scores": [[len(text), -50] for text in texts]}
+    if how == "dies":
+        with open("answered", "a+") as file:
+            file.seek(0)
+            if len(file.read()) == 3: sys.exit("no more")
+            file.write("x")
+        answer = {"labels": [["neg", "pos"][len(text) % 2] for text in texts]}
     if how == "slow": open("asked", "w").close(); time.sleep(0.2); answer = {"labels": ["pos" for text in texts]}
     print(json.dumps({"id": request["id"], **answer}), flush=True)
 """
@@ -163,6 +169,8 @@ class Label(Case):
         self.assertEqual(summary["model"], {"arch": "exec", "name": None, "sha256": None, "arithmetic": None})
         write("kept.tsv", "what was there\n")
         self.refused(label(*child("labels"), "--data", "texts.tsv", "--keep", 0.5, "-o", "kept.tsv"), USAGE, "--keep", "needs scores")
+        for option in (("--cache", "on"), ("--function",), ("--random",)):
+            self.refused(label(*child("labels"), "--data", "texts.tsv", *option, "-o", "kept.tsv"), USAGE, option[0], "asked about once")
         self.refused(label(*child("mute"), "--data", "texts.tsv", "-o", "kept.tsv"), INPUT, "none of the 200 texts")
         self.assertEqual((test_cli.temporary / "kept.tsv").read_text(), "what was there\n")
 
@@ -249,8 +257,21 @@ class Label(Case):
         with open("/dev/full", "wb") as full:
             self.refused(label(*base, "-o", "kept.tsv", stdout=full), SYSTEM, "cannot write")
 
+    def test_part(self):
+        """a program that is no more: one line, and the texts that it answered are beside the output; an older file stays"""
+        write("older.tsv", "what was there\n")
+        done = label(*child("dies"), "--data", "texts.tsv", "--workers", 1, "--request-texts", 4, "--batch", 4, "--threads", 1, "--retries", 0, "-o", "older.tsv")
+        self.assertNotIn(done.code, (DONE, USAGE), done)
+        self.assertEqual(len(done.err.splitlines()), 2, done.err)
+        self.assertIn("12 texts were answered before: older.tsv.part has them", done.err)
+        self.assertEqual((test_cli.temporary / "older.tsv").read_text(), "what was there\n")
+        given = [(key, text) for key, _, text in rows_of("texts.tsv")]
+        self.assertEqual(rows_of("older.tsv.part"), [(key, ["neg", "pos"][len(text) % 2], text) for key, text in given[:12]])
+        done = label(*child("dies"), "--data", "texts.tsv", "--retries", 0, "-o", "none.tsv")
+        self.assertFalse(exists("none.tsv") or exists("none.tsv.part"), done)
+
     def test_interrupt(self):
-        """Ctrl-C or SIGTERM: exit 130, nothing is written, and an older file stays"""
+        """Ctrl-C or SIGTERM: exit 130, what was answered lies beside the output, and an older file stays"""
         write("older.tsv", "what was there\n")
         before = names()
         for how in (signal.SIGINT, signal.SIGTERM):
@@ -266,6 +287,9 @@ class Label(Case):
                 self.assertEqual((started.returncode, out), (INTERRUPTED, b""), err)
                 self.assertIn(b"cancelled", err)
                 (test_cli.temporary / "asked").unlink()
+                part = test_cli.temporary / f"{output}.part"
+                self.assertEqual(part.exists(), b".part has them" in err, err)
+                part.unlink(missing_ok=True)
         self.assertEqual(names(), before)
         self.assertEqual((test_cli.temporary / "older.tsv").read_text(), "what was there\n")
 

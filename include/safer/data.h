@@ -76,8 +76,8 @@ SAFER_API void safer_reader_free(safer_reader *reader); /* NULL is fine */
 
 /* Writes the rows that have a name in `labels` (one for each row; NULL: it is left out) to the file `path`, whole or
  * not at all, as TSV with these labels: id, label, text. safer_data_load reads back the same bytes. A header is only
- * written where a first row would be taken for one, or for the beginning of another kind of file. SAFER_INVALID: the file's name is one of another format, or of a
- * folder, or no row has a label. */
+ * written where a first row would be taken for one, or for the beginning of another kind of file. SAFER_INVALID: the
+ * file's name is one of another format, or of a folder, or no row has a label. */
 SAFER_API safer_status safer_data_write(const char *path, const safer_data *data, const char *const *labels,
                                         safer_error *error);
 

@@ -212,8 +212,9 @@ typedef struct safer_label_summary {
 } safer_label_summary;
 
 /* What a model says of every text as it is written: labels[i] gets the class of text i, or -1 where there was no answer
- * or the text is not kept. The data's own labels are compared and otherwise not used; safer_data_write makes a data
- * set of the new ones, to train from. `out` may be NULL. docs/train.md */
+ * or the text is not kept. When it fails or is cancelled, they have what was answered until then. The data's own labels
+ * are compared and otherwise not used; safer_data_write makes a data set of the new ones, to train from. `out` may be
+ * NULL. docs/train.md */
 SAFER_API safer_status safer_label(safer_label_summary *out, int *labels, const safer_model *model,
                                    const safer_data *data, const safer_label_options *options, safer_error *error);
 

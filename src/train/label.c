@@ -114,6 +114,11 @@ static answer best_two(const float *scores, size_t classes, int *other)
     return a;
 }
 
+static void forget(int *labels, size_t count)
+{
+    for (size_t i = 0; i < count; i++) labels[i] = -1;
+}
+
 /* Asks about texts of a batch, at most. */
 static safer_status ask(labelling *l, worker *w, size_t first, size_t count, safer_error *error)
 {
@@ -121,7 +126,11 @@ static safer_status ask(labelling *l, worker *w, size_t first, size_t count, saf
     const size_t classes = l->model->classes;
     SF_TRY(worker_begin(w, l, error));
     SF_TRY(read_texts(w, l, first, count, error));
-    SF_TRY(sf_model_classify(l->model, w->texts, count, l->labels + first, w->scores, w->scratch, error));
+    status = sf_model_classify(l->model, w->texts, count, l->labels + first, w->scores, w->scratch, error);
+    if (status != SAFER_OK) {
+        forget(l->labels + first, count); /* whatever there was among them */
+        goto done;
+    }
     for (size_t i = 0; i < count; i++) {
         int other;
         if (l->labels[first + i] < 0) continue;
@@ -286,15 +295,15 @@ safer_status safer_label(safer_label_summary *out, int *labels, const safer_mode
     safer_label_options o = safer_label_options_default();
     safer_label_summary s = {.texts = safer_data_size(data)};
     const double start = sf_seconds();
-    labelling l = {.model = model, .data = data, .lock = PTHREAD_MUTEX_INITIALIZER};
+    labelling l = {.model = model, .data = data, .labels = labels, .lock = PTHREAD_MUTEX_INITIALIZER};
+    forget(labels, s.texts); /* texts that nobody asks about any more have none */
     SF_TRY(SF_TAKE_OPTIONS(&o, options, safer_label_options, error));
     SF_TRY(check(&o, error));
     l.batch = o.batch ? o.batch : model->group ? model->group : BATCH;
     l.threads = model->concurrency ? model->concurrency : sf_threads(o.threads);
-    l.labels = sf_calloc(s.texts, sizeof *l.labels); /* also of texts that nobody asks about any more */
     l.answers = sf_calloc(s.texts, sizeof *l.answers);
     l.workers = sf_calloc((size_t)l.threads + 1, sizeof *l.workers);
-    if (!l.labels || !l.answers || !l.workers) {
+    if (!l.answers || !l.workers) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -306,13 +315,11 @@ safer_status safer_label(safer_label_summary *out, int *labels, const safer_mode
         status = sf_fail(error, SAFER_INPUT, "the model answered none of the %zu texts with a label", s.texts);
         goto done;
     }
-    memcpy(labels, l.labels, s.texts * sizeof *labels);
     s.seconds = sf_seconds() - start;
     if (out) *out = s;
 done:
     for (int i = 0; l.workers && i <= l.threads; i++) worker_free(&l.workers[i], model);
     free(l.workers);
     free(l.answers);
-    free(l.labels);
     return status;
 }
