@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct request {
     const char *output;
@@ -133,19 +134,18 @@ static safer_status write_labels(const char *output, const int *labels, const sa
     return status;
 }
 
-/* What was answered before it failed is not lost: answers may have cost money. */
-static void save_part(const request *r, const int *labels, const safer_model *model, const safer_data *data)
+/* What was answered before it failed is not lost: answers may have cost money. The message says where it is. */
+static void save_part(safer_error *error, const request *r, const int *labels, const safer_model *model,
+                      const safer_data *data)
 {
     char path[4096];
-    safer_error error = {0};
     size_t answered = 0;
     for (size_t i = 0; i < safer_data_size(data); i++) answered += labels[i] >= 0;
-    if (!answered || snprintf(path, sizeof path, "%s.part", r->output) >= (int)sizeof path) return;
-    if (write_labels(path, labels, model, data, &error) == SAFER_OK)
-        cli_say("%s answered before: %s has them, whatever --keep says", cli_some(answered, "text was", "texts were"),
-                path);
-    else
-        cli_fail(&error);
+    if (!answered || snprintf(path, sizeof path, "%s.answered", r->output) >= (int)sizeof path) return;
+    if (write_labels(path, labels, model, data, NULL) != SAFER_OK) return; /* one failure is enough */
+    const size_t length = strlen(error->message);
+    snprintf(error->message + length, sizeof error->message - length, "; %.300s has the %s answered before", path,
+             cli_some(answered, "text that was", "texts that were"));
 }
 
 static int label_all(request *r, const safer_model *model, const safer_data *data)
@@ -166,10 +166,9 @@ static int label_all(request *r, const safer_model *model, const safer_data *dat
             print_results(r, model, &summary, counts);
         free(counts);
     }
-    const int code = status == SAFER_OK ? CLI_DONE : cli_fail(&error);
-    if (asked != SAFER_OK && asked != SAFER_INVALID) save_part(r, labels, model, data);
+    if (asked != SAFER_OK && asked != SAFER_INVALID) save_part(&error, r, labels, model, data);
     free(labels);
-    return code;
+    return status == SAFER_OK ? CLI_DONE : cli_fail(&error);
 }
 
 static int run(void *from, char **arguments, size_t count)

@@ -262,13 +262,13 @@ class Label(Case):
         write("older.tsv", "what was there\n")
         done = label(*child("dies"), "--data", "texts.tsv", "--workers", 1, "--request-texts", 4, "--batch", 4, "--threads", 1, "--retries", 0, "-o", "older.tsv")
         self.assertNotIn(done.code, (DONE, USAGE), done)
-        self.assertEqual(len(done.err.splitlines()), 2, done.err)
-        self.assertIn("12 texts were answered before: older.tsv.part has them", done.err)
+        self.assertEqual(len(done.err.splitlines()), 1, done.err)
+        self.assertIn("; older.tsv.answered has the 12 texts that were answered before", done.err)
         self.assertEqual((test_cli.temporary / "older.tsv").read_text(), "what was there\n")
         given = [(key, text) for key, _, text in rows_of("texts.tsv")]
-        self.assertEqual(rows_of("older.tsv.part"), [(key, ["neg", "pos"][len(text) % 2], text) for key, text in given[:12]])
+        self.assertEqual(rows_of("older.tsv.answered"), [(key, ["neg", "pos"][len(text) % 2], text) for key, text in given[:12]])
         done = label(*child("dies"), "--data", "texts.tsv", "--retries", 0, "-o", "none.tsv")
-        self.assertFalse(exists("none.tsv") or exists("none.tsv.part"), done)
+        self.assertFalse(exists("none.tsv") or exists("none.tsv.answered"), done)
 
     def test_interrupt(self):
         """Ctrl-C or SIGTERM: exit 130, what was answered lies beside the output, and an older file stays"""
@@ -287,8 +287,8 @@ class Label(Case):
                 self.assertEqual((started.returncode, out), (INTERRUPTED, b""), err)
                 self.assertIn(b"cancelled", err)
                 (test_cli.temporary / "asked").unlink()
-                part = test_cli.temporary / f"{output}.part"
-                self.assertEqual(part.exists(), b".part has them" in err, err)
+                part = test_cli.temporary / f"{output}.answered"
+                self.assertEqual(part.exists(), b".answered has the" in err, err)
                 part.unlink(missing_ok=True)
         self.assertEqual(names(), before)
         self.assertEqual((test_cli.temporary / "older.tsv").read_text(), "what was there\n")
