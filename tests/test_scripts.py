@@ -140,7 +140,8 @@ print("violations   0")
         told = "one two three four five six seven eight nine ten {} film"
         for name, text in (("imdb_train", "a\t0\ta b c d e f g h i j\nb\t1\t" + told.format("dev") + "\n"), ("imdb_test", "t\t1\tX Y, z v w u t s r q\n")):
             (self.folder / f"data/{name}.tsv.xz").write_bytes(lzma.compress(text.encode()))
-        self.put("unsup.tsv", "u/1\t0\tnew words in a text of its own here\nu/2\t0\t" + told.format("Dev") + "\nu/3\t0\tx y z (v) w u t s r q\n")
+        self.put("unsup.tsv", "u/1\t0\tnew words in a text of its own here\nu/2\t0\t" + told.format("Dev") + "\nu/3\t0\tx y z (v) w u t s r q\n"
+                 "u/4\t0\tnew words in a text of its own here\n")
         for name in ("hard", "plain"):
             self.put(f"more/adapted.{name}.safetensors", "encoder")
         (self.folder / "asked").unlink()
