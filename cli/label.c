@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct request {
     const char *output;
@@ -134,6 +135,15 @@ static safer_status write_labels(const char *output, const int *labels, const sa
     return status;
 }
 
+/* OUT.answered, or OUT.answered.2 and so on where files of such names are there: they hold other answers. */
+static int free_name(char *path, size_t size, const char *output)
+{
+    int length = snprintf(path, size, "%s.answered", output);
+    for (int k = 2; length < (int)size && access(path, F_OK) == 0; k++)
+        length = snprintf(path, size, "%s.answered.%d", output, k);
+    return length < (int)size;
+}
+
 /* What was answered before it failed is not lost: answers may have cost money. The message says where it is. */
 static void save_part(safer_error *error, const request *r, const int *labels, const safer_model *model,
                       const safer_data *data)
@@ -141,7 +151,7 @@ static void save_part(safer_error *error, const request *r, const int *labels, c
     char path[4096];
     size_t answered = 0;
     for (size_t i = 0; i < safer_data_size(data); i++) answered += labels[i] >= 0;
-    if (!answered || snprintf(path, sizeof path, "%s.answered", r->output) >= (int)sizeof path) return;
+    if (!answered || !free_name(path, sizeof path, r->output)) return;
     if (write_labels(path, labels, model, data, NULL) != SAFER_OK) return; /* one failure is enough */
     const size_t length = strlen(error->message);
     snprintf(error->message + length, sizeof error->message - length, "; %.300s has the %s answered before", path,

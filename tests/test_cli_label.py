@@ -267,6 +267,10 @@ class Label(Case):
         self.assertEqual((test_cli.temporary / "older.tsv").read_text(), "what was there\n")
         given = [(key, text) for key, _, text in rows_of("texts.tsv")]
         self.assertEqual(rows_of("older.tsv.answered"), [(key, ["neg", "pos"][len(text) % 2], text) for key, text in given[:12]])
+        (test_cli.temporary / "answered").unlink()
+        done = label(*child("dies"), "--data", "older.tsv.answered", "--workers", 1, "--request-texts", 1, "--batch", 1, "--threads", 1, "--retries", 0, "-o", "older.tsv")
+        self.assertIn("; older.tsv.answered.2 has the 3 texts that were answered before", done.err)
+        self.assertEqual((len(rows_of("older.tsv.answered")), len(rows_of("older.tsv.answered.2"))), (12, 3), "earlier answers stay")
         done = label(*child("dies"), "--data", "texts.tsv", "--retries", 0, "-o", "none.tsv")
         self.assertFalse(exists("none.tsv") or exists("none.tsv.answered"), done)
 
