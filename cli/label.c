@@ -24,6 +24,7 @@ static void list(cli_options *options, void *into)
     *r = (request){
         .seed = 1, .model = cli_model_default(), .data = cli_data_default(), .options = safer_label_options_default()};
     cli_share_labels(&r->model, &r->data);
+    r->model.asked_once = 1;
     cli_model_options(options, &r->model);
     cli_data_options(options, &r->data);
     cli_add_real(options, "keep", &r->options.keep, "P",
@@ -191,12 +192,6 @@ static int run(void *from, char **arguments, size_t count)
     if (!r->output) cli_misuse(&cli_label, "-o FILE is needed: where to write the texts with their labels");
     if (!(r->options.keep > 0 && r->options.keep <= 1)) /* before anything is read */
         cli_misuse(&cli_label, "--keep %s: above 0, at most 1", cli_real(r->options.keep));
-    const char *vain = r->model.cache             ? "--cache"
-                       : r->model.remote.function ? "--function"
-                       : r->model.remote.random   ? "--random"
-                                                  : NULL;
-    if (vain)
-        cli_misuse(&cli_label, "%s is for models that are asked again: here every text is asked about once", vain);
     const safer_status status = safer_data_write_check(r->output, &error);
     if (status == SAFER_INVALID) cli_misuse(&cli_label, "%s", cli_message(&error));
     if (status != SAFER_OK) return cli_fail(&error);

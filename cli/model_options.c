@@ -49,10 +49,12 @@ void cli_remote_options(cli_options *options, cli_model_flags *m)
                  "texts of a request, at most (default: exec 64, http 32)");
     cli_add_real(options, "timeout", &o->timeout, "S", "seconds that a request may take (default {default})");
     cli_add_int(options, "retries", &o->retries, "N", "of a request that got lost (default {default})");
-    cli_add_choice(options, "cache", &m->cache, on_or_off, "HOW",
-                   "on: ask a declared function once about identical texts; off (default: on for http)");
-    cli_add_flag(options, "function", &o->function, "declares that its answer is a function of the text alone");
-    cli_add_flag(options, "random", &o->random, "it may answer the same text differently: sampling only");
+    if (!m->asked_once) {
+        cli_add_choice(options, "cache", &m->cache, on_or_off, "HOW",
+                       "on: ask a declared function once about identical texts; off (default: on for http)");
+        cli_add_flag(options, "function", &o->function, "declares that its answer is a function of the text alone");
+        cli_add_flag(options, "random", &o->random, "it may answer the same text differently: sampling only");
+    }
     cli_add_choice(options, "profile", &m->profile, profiles, "NAME", "http: {choices} (default {default})");
     cli_add_string(options, "request", &o->request, "BODY",
                    "json: the body, with {{texts}} or {{text}}; openai: the prompt");

@@ -8,6 +8,7 @@
 typedef struct cli_model_flags {
     const char *const *shared_labels;                                  /* cli_share_labels; NULL: `labels` */
     const char *path, *arithmetic, *device, *labels, *cache, *profile; /* NULL: not given */
+    int asked_once; /* the verb asks about every text once: no options for what asks again */
     uint64_t request_texts;
     safer_remote_options remote;
 } cli_model_flags;

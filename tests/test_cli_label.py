@@ -170,7 +170,7 @@ class Label(Case):
         write("kept.tsv", "what was there\n")
         self.refused(label(*child("labels"), "--data", "texts.tsv", "--keep", 0.5, "-o", "kept.tsv"), USAGE, "--keep", "needs scores")
         for option in (("--cache", "on"), ("--function",), ("--random",)):
-            self.refused(label(*child("labels"), "--data", "texts.tsv", *option, "-o", "kept.tsv"), USAGE, option[0], "asked about once")
+            self.refused(label(*child("labels"), "--data", "texts.tsv", *option, "-o", "kept.tsv"), USAGE, "there is no option " + option[0])
         self.refused(label(*child("mute"), "--data", "texts.tsv", "-o", "kept.tsv"), INPUT, "none of the 200 texts")
         self.assertEqual((test_cli.temporary / "kept.tsv").read_text(), "what was there\n")
 
